@@ -74,7 +74,10 @@ class ChatEnv(gymnasium.Env[dict[str, Any], str]):
         render_mode: None or "rgb_array".
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 2}
+    metadata: dict[str, Any] = {  # noqa: RUF012  (as in Gymnasium)
+        "render_modes": ["rgb_array"],
+        "render_fps": 2,
+    }
     deterministic: ClassVar[bool] = True
     """Same seed, options and actions give the same observations: a lost episode may be replayed."""
     frame_size: ClassVar[tuple[int, int]] = (480, 480)

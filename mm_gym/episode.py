@@ -51,9 +51,7 @@ class Episode:
         for turn, observation in enumerate(self.observations):
             out.extend(observation)
             if turn < len(self.actions):
-                out.append(
-                    {"role": "assistant", "content": [{"type": "text", "text": self.actions[turn]}]}
-                )
+                out.append({"role": "assistant", "content": [{"type": "text", "text": self.actions[turn]}]})
         return out
 
     def chat(self) -> list[Message]:

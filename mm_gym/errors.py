@@ -19,6 +19,9 @@ class EnvironmentFailure(Exception):  # noqa: N818  (the name is part of the pub
         kind: Short stable name for counting, e.g. "timeout", "browser", "server", "data".
     """
 
+    message: str
+    kind: str
+
     def __init__(self, message: Any = "", *, kind: str = "environment") -> None:
         if isinstance(message, EnvironmentFailure):
             message, kind = message.message, message.kind

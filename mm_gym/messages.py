@@ -16,7 +16,6 @@ from mm_gym.text import scalar_text
 
 Block: TypeAlias = dict[str, Any]
 Message: TypeAlias = dict[str, Any]
-Content: TypeAlias = "str | np.ndarray | PILImage.Image | Block | Sequence[str | np.ndarray | PILImage.Image | Block]"
 
 
 def user(*content: Any) -> Message:

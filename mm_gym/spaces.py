@@ -9,12 +9,13 @@ views made once), so no `create_shared_memory` is registered for them, on purpos
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence as AbstractSequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector.utils import batch_differing_spaces, is_space_dtype_shape_equiv
+from gymnasium.spaces.utils import is_space_dtype_shape_equiv
+from gymnasium.vector.utils import batch_differing_spaces
 
 # What `sample` draws from: plain letters, and what breaks naive code (roots, angles, CJK, an astral
 # character, and special-token strings that must stay text).
@@ -55,7 +56,7 @@ class UnicodeText(spaces.Space[str]):
     def contains(self, x: Any) -> bool:
         return isinstance(x, str) and len(x) <= self.max_length and _is_scalar(x)
 
-    def to_jsonable(self, sample_n: AbstractSequence[str]) -> list[str]:
+    def to_jsonable(self, sample_n: Iterable[str]) -> list[str]:
         return list(sample_n)
 
     def from_jsonable(self, sample_n: list[Any]) -> list[str]:
@@ -106,7 +107,7 @@ class Image(spaces.Space[np.ndarray]):
             and 1 <= x.shape[1] <= self.max_side
         )
 
-    def to_jsonable(self, sample_n: AbstractSequence[np.ndarray]) -> list[dict[str, Any]]:
+    def to_jsonable(self, sample_n: Iterable[np.ndarray]) -> list[dict[str, Any]]:
         return [
             {
                 "shape": list(x.shape),
@@ -134,13 +135,14 @@ def observation_space() -> spaces.Dict:
     return spaces.Dict(text=UnicodeText(), images=spaces.Sequence(Image()))
 
 
-@batch_differing_spaces.register(UnicodeText)
-@batch_differing_spaces.register(Image)
-def _batch_differing(spaces_list: AbstractSequence[spaces.Space[Any]]) -> spaces.Tuple:
-    return spaces.Tuple(tuple(spaces_list))
+def _batch_differing(differing: Sequence[spaces.Space[Any]]) -> spaces.Tuple:
+    return spaces.Tuple(tuple(differing))
 
 
-@is_space_dtype_shape_equiv.register(UnicodeText)
-@is_space_dtype_shape_equiv.register(Image)
 def _equivalent(space_1: spaces.Space[Any], space_2: spaces.Space[Any]) -> bool:
     return type(space_1) is type(space_2)
+
+
+for _space in (UnicodeText, Image):
+    batch_differing_spaces.register(_space, _batch_differing)  # type: ignore[call-overload]  # keyed by element type
+    is_space_dtype_shape_equiv.register(_space, _equivalent)
