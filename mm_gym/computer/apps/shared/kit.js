@@ -1,0 +1,171 @@
+// A small view layer for the apps: describe the page with h(), change the state, and the page follows.
+//
+// It knows the state of the page (APP_STATE, set before loading) and how to draw it. It must not know
+// clocks, chance or the network: the same state and the same input give the same pixels.
+//
+//   app.start({ ui: { open: null }, view: (data, ui) => h("main", null, ...) });
+//
+// `data` is what the user's work changes and what a checker compares; `ui` is where they are looking.
+"use strict";
+
+const SVG_TAGS = new Set(["svg", "path", "circle", "rect", "line", "polyline", "polygon", "g", "text", "ellipse"]);
+
+/** A node of the page: tag, attributes (on* are handlers) and children; text always becomes a text node. */
+function h(tag, props, ...children) {
+  return { tag, props: props || {}, children: children.flat(Infinity).filter((c) => c != null && c !== false) };
+}
+
+function create(vnode) {
+  if (typeof vnode !== "object") return document.createTextNode(String(vnode));
+  const node = SVG_TAGS.has(vnode.tag)
+    ? document.createElementNS("http://www.w3.org/2000/svg", vnode.tag)
+    : document.createElement(vnode.tag);
+  node._tag = vnode.tag;
+  node._props = {};
+  update(node, vnode);
+  return node;
+}
+
+function fits(node, vnode) {
+  if (typeof vnode !== "object") return node.nodeType === Node.TEXT_NODE;
+  return node._tag === vnode.tag && node._props.key === vnode.props.key;
+}
+
+function update(node, vnode) {
+  if (typeof vnode !== "object") {
+    if (node.data !== String(vnode)) node.data = String(vnode);
+    return;
+  }
+  const before = node._props;
+  for (const name in before) if (!(name in vnode.props)) setProp(node, name, null);
+  for (const name in vnode.props) {
+    if (name !== "value" && name !== "checked") setProp(node, name, vnode.props[name], before[name]);
+  }
+  node._props = vnode.props;
+  sync(node, vnode.children);
+  for (const name of ["value", "checked"]) {
+    if (name in vnode.props && node[name] !== vnode.props[name]) node[name] = vnode.props[name];
+  }
+}
+
+function setProp(node, name, value, before) {
+  if (name.startsWith("on")) {
+    node[name] = value ? (event) => (value(event), app.render()) : null;
+  } else if (name === "key" || value === before) {
+    return;
+  } else if (value == null || value === false) {
+    node.removeAttribute(name);
+  } else {
+    node.setAttribute(name, value === true ? "" : value);
+  }
+}
+
+/** Make the children of `parent` what `vnodes` say, keeping nodes (and so focus and scroll) where they fit. */
+function sync(parent, vnodes) {
+  let node = parent.firstChild;
+  for (const vnode of vnodes) {
+    if (node && fits(node, vnode)) {
+      update(node, vnode);
+      node = node.nextSibling;
+    } else if (node) {
+      const fresh = create(vnode);
+      const next = node.nextSibling;
+      parent.replaceChild(fresh, node);
+      node = next;
+    } else {
+      parent.appendChild(create(vnode));
+    }
+  }
+  while (node) {
+    const next = node.nextSibling;
+    node.remove();
+    node = next;
+  }
+}
+
+const app = {
+  data: {},
+  ui: {},
+  options: {},
+  view: null,
+
+  /** Draw the app once its script has run: `ui` is its first view state, `view(data, ui)` gives the page. */
+  start(page) {
+    document.addEventListener("DOMContentLoaded", () => app.begin(page));
+  },
+
+  begin({ ui, view, keys }) {
+    const given = window.APP_STATE || { data: {} };
+    app.data = given.data;
+    app.options = given.options || {};
+    app.ui = { menu: null, toast: null, ...ui, ...(given.ui || {}) };
+    app.view = view;
+    applyTheme(given.theme || {});
+    document.addEventListener("mousedown", (event) => {
+      app.ui.toast = null;
+      if (app.ui.menu && !event.target.closest(".menu-host")) app.ui.menu = null;
+      app.render();
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && app.ui.menu) app.ui.menu = null;
+      else if (keys) keys(event);
+      app.render();
+    });
+    document.addEventListener("contextmenu", (event) => event.preventDefault());
+    document.addEventListener("dragstart", (event) => event.preventDefault());
+    app.render();
+  },
+
+  render() {
+    sync(document.getElementById("root"), h("", null, app.view(app.data, app.ui)).children);
+    const wanted = document.querySelector("[autofocus]:not([data-focused])");
+    for (const node of document.querySelectorAll("[autofocus]")) node.setAttribute("data-focused", "");
+    if (wanted) wanted.focus();
+  },
+
+  /** Say in passing that something happened; gone at the next press of the mouse. */
+  toast(text) {
+    app.ui.toast = text;
+  },
+
+  /** The whole state, as plain data: what a checker reads. */
+  getState() {
+    return JSON.parse(JSON.stringify({ data: app.data, ui: app.ui }));
+  },
+};
+window.app = app;
+
+function applyTheme(theme) {
+  const root = document.documentElement;
+  for (const name of ["mode", "tone", "density", "font"]) if (theme[name]) root.dataset[name] = theme[name];
+  for (const name of ["accent", "size", "radius"]) if (theme[name]) root.style.setProperty("--" + name, theme[name]);
+}
+
+// -- words and numbers ------------------------------------------------------------------------------------
+
+const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September",
+  "October", "November", "December"];
+const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
+const money = (cents) => "$" + (cents / 100).toFixed(2).replace(/\B(?=(\d{3})+(?!\d)\.)/g, ",");
+const two = (n) => String(n).padStart(2, "0");
+const initials = (name) => name.split(" ").map((w) => w[0]).join("").slice(0, 2);
+
+/** Dates are "YYYY-MM-DD" strings, counted in UTC so that no time zone moves them. */
+const day = {
+  parse: (text) => new Date(text + "T00:00:00Z"),
+  text: (date) => date.toISOString().slice(0, 10),
+  make: (year, month, dayOfMonth) => day.text(new Date(Date.UTC(year, month, dayOfMonth))),
+  add: (text, n) => day.text(new Date(day.parse(text).getTime() + n * 86400000)),
+  long: (text) => {
+    const date = day.parse(text);
+    return `${DAYS[date.getUTCDay()].slice(0, 3)}, ${date.getUTCDate()} ${MONTHS[date.getUTCMonth()].slice(0, 3)} ${date.getUTCFullYear()}`;
+  },
+};
+
+/** A colour that stays the same for the same name. */
+function hue(name) {
+  let sum = 0;
+  for (const c of name) sum = (sum * 31 + c.codePointAt(0)) % 3600;
+  return (sum * 7) % 360;
+}
