@@ -102,6 +102,10 @@ class VLLMPolicy:
                 "log-probabilities are not those of the distribution that was sampled"
             )
         self.version = 0
+        self.prompt_tokens = 0
+        """Prompt ids of all turns so far."""
+        self.cached_tokens = 0
+        """Those of them that the prefix cache held."""
         self._llm = llm
         self._renderer = renderer
         self._sleep = sleep
@@ -267,6 +271,8 @@ class VLLMPolicy:
                 output.request_id, GenerationFailure(expansion_error(pending.request, expanded), kind="ids")
             )
             return
+        self.prompt_tokens += len(expanded)
+        self.cached_tokens += output.num_cached_tokens or 0
         sampled = output.outputs[0]
         token_ids = list(sampled.token_ids)
         logprobs = [entry[token].logprob for token, entry in zip(token_ids, sampled.logprobs, strict=True)]
