@@ -22,7 +22,7 @@ quickstart: $(VENV)/.train
 		train/grpo.py --config configs/quickstart.yaml
 
 test: $(VENV)/.test browser
-	$(PY) -m pytest -n 2 --dist worksteal -m "not slow" $(PYTEST_ARGS)
+	$(PY) -m pytest -n 2 --dist loadgroup -m "not slow" $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.test browser
 	$(PY) -m pytest -m slow --timeout 7200 $(PYTEST_ARGS)
