@@ -84,7 +84,7 @@ class ToolRun:
     """What running a turn's calls gave."""
 
     messages: list[Message] = field(default_factory=list)
-    """One tool message a call, in order."""
+    """One tool message a call that was run, in order."""
     records: list[dict[str, Any]] = field(default_factory=list)
     """For `Reply.tool_calls`: `name`, `arguments`, `status` ("ok", "failed" or "unknown")."""
 
@@ -92,13 +92,30 @@ class ToolRun:
         return sum(record["status"] == status for record in self.records)
 
 
-def run_tools(calls: Sequence[ToolCall], tools: Sequence[Tool]) -> ToolRun:
-    """Run the calls of one response, in order; each gets a tool message with its result or error."""
+MAX_CALLS = 16
+"""Calls of one response that are run by default."""
+
+
+def run_tools(calls: Sequence[ToolCall], tools: Sequence[Tool], limit: int = MAX_CALLS) -> ToolRun:
+    """Run the calls of one response, in order; each gets a tool message with its result or error.
+
+    Args:
+        calls: What the response asks for.
+        tools: What may be called.
+        limit: Calls beyond it are not run; the first of them gets a message that says so.
+    """
     by_name = {tool.name: tool for tool in tools}
     run = ToolRun()
     for index, call in enumerate(calls):
-        status, content = _run_one(call, by_name)
-        run.messages.append(messages.tool(call.name, index, content))
+        if index < limit:
+            status, content = _run_one(call, by_name)
+        else:
+            status = "failed"
+            content = (
+                f"Error: only the first {limit} calls of a response are run, not these {len(calls) - limit}."
+            )
+        if index <= limit:
+            run.messages.append(messages.tool(call.name, index, content))
         run.records.append({"name": call.name, "arguments": call.arguments, "status": status})
     return run
 
