@@ -39,7 +39,7 @@ def write(page: PageQuery, k: str, text: str, within: str | None = None, end: st
         yield Keys(("Delete",))
 
 
-def choose(page: PageQuery, k: str, value: str, within: str | None = None) -> Moves:
+def choose(page: PageQuery, k: str, value: str | int, within: str | None = None) -> Moves:
     """Pick an entry of a drop-down list."""
     yield from press(page, k, within)
     listed = at(f"{k}:list")

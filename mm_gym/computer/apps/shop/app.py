@@ -40,7 +40,7 @@ def _shop(rng: Rng, level: int) -> Draft:
                 "reviews": between(rng, 3, 900),
                 "hue": between(rng, 0, 359),
                 "variants": list(pick(rng, VARIANTS)) if index % 3 == 2 else [],
-                "text": f"A {style.lower()} {thing} for everyday use. Two years of warranty.",
+                "text": f"This {style.lower()} {thing} is made for everyday use. Two years of warranty.",
             }
         )
     options = {
