@@ -223,8 +223,11 @@ class Decoder:
         positions = torch.zeros(axes, len(chunks), width, dtype=torch.long, device=self.device)
         parts: list[dict[str, torch.Tensor]] = []
         for row, chunk in enumerate(chunks):
-            inputs = self.renderer.model_inputs(chunk.token_ids, chunk.images)
-            inputs = {key: value.to(self.device) for key, value in inputs.items()}
+            inputs = {
+                "input_ids": [chunk.token_ids],
+                **self.renderer.model_inputs(chunk.token_ids, chunk.images),
+            }
+            inputs = {key: torch.as_tensor(value, device=self.device) for key, value in inputs.items()}
             parts.append(inputs)
             ids[row, width - len(chunk.token_ids) :] = inputs["input_ids"][0]
             mask[row, width - len(chunk.token_ids) :] = 1

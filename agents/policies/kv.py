@@ -54,7 +54,7 @@ class Prefix:
 
 def layer_pairs(cache: DynamicCache) -> list[LayerPair]:
     """Keys and values of each layer, (rows, heads, length, head_dim)."""
-    return [(layer.keys, layer.values) for layer in cache.layers]
+    return [(layer.keys, layer.values) for layer in cache.layers]  # type: ignore[misc, union-attr]
 
 
 def from_pairs(pairs: Sequence[LayerPair]) -> DynamicCache:

@@ -1,0 +1,158 @@
+"""Who answers in an episode: a token-level policy or a message-level one, behind the same five calls.
+
+Knows the trajectory's record and the policy; not environments' workers, retries of them, or schedules.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import gymnasium
+
+from agents.chat import ChatRenderer
+from agents.engine.config import Budgets
+from agents.env_host import Observed, Stepped
+from agents.token_env import TokenEnv
+from agents.types import Policy, Request, Response, SamplingParams, Task, Trajectory
+from mm_gym.stop import StopReason
+
+
+class Stream(Protocol):
+    """The conversation of one episode as its policy sees it."""
+
+    @property
+    def trajectory(self) -> Trajectory: ...
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether the sampled turn was cut before its end."""
+        ...
+
+    def begin(self, reset: Observed) -> None:
+        """Take in what `reset` returned."""
+        ...
+
+    def room(self) -> int | StopReason:
+        """How many tokens the next turn may have, or why there can be none."""
+        ...
+
+    async def generate(self, room: int, seed: int) -> str:
+        """Sample the next turn; returns the action's text. Changes nothing in the trajectory."""
+        ...
+
+    def take(self, step: Stepped) -> StopReason | None:
+        """Append the turn and the environment's answer; why the episode is over, or None."""
+        ...
+
+    def cut(self) -> None:
+        """Append the turn without an answer: the episode ends here."""
+        ...
+
+    def settle(self, stop_reason: StopReason, reward: float, metrics: dict[str, float]) -> None:
+        """Record an end from the engine's side."""
+        ...
+
+
+class TokenStream:
+    """The conversation as one append-only token stream, sampled by a `Policy`."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        renderer: ChatRenderer,
+        task: Task,
+        name: str,
+        budgets: Budgets,
+        sampling: SamplingParams,
+    ) -> None:
+        self._policy = policy
+        self._tokens = TokenEnv(_Elsewhere(), renderer, task=task)
+        self._task = task
+        self._name = name
+        self._budgets = budgets
+        self._sampling = sampling
+        self._context = budgets.max_context or getattr(policy, "max_context", None)
+        self._response: Response | None = None
+        self._version = 0
+
+    @property
+    def trajectory(self) -> Trajectory:
+        return self._tokens.trajectory
+
+    @property
+    def was_cut(self) -> bool:
+        return self._response is not None and self._response.finish_reason != "stop"
+
+    def begin(self, reset: Observed) -> None:
+        observation, info = reset
+        self._tokens.begin(observation, info, seed=self._task.seed, options=self._task.options)
+        self.trajectory.episode.env_id = self._task.env_id
+        self.trajectory.episode.env_kwargs = dict(self._task.env_kwargs)
+
+    def room(self) -> int | StopReason:
+        length = len(self.trajectory.token_ids)
+        room, reason = self._left(length)
+        if room < self._budgets.min_tokens_per_turn:
+            return reason
+        return min(room, self._budgets.max_tokens_per_turn)
+
+    async def generate(self, room: int, seed: int) -> str:
+        trajectory = self.trajectory
+        version = self._policy.version
+        request = Request(
+            self._name, list(trajectory.token_ids), list(trajectory.images), room, seed, self._sampling
+        )
+        response = await self._policy.generate(request)
+        action = self._tokens.action(response)
+        self._response, self._version = response, version
+        return action
+
+    def take(self, step: Stepped) -> StopReason | None:
+        response = self._sampled()
+        observation, reward, terminated, truncated, info = step
+        room, reason = self._left(len(self.trajectory.token_ids) + len(response.token_ids))
+        limited = self._context is not None or self._budgets.max_tokens_per_episode is not None
+        _, _, _, _, info = self._tokens.advance(
+            response,
+            observation,
+            reward,
+            terminated,
+            truncated,
+            info,
+            room=max(room - self._budgets.min_tokens_per_turn, 0) if limited else None,
+        )
+        self.trajectory.turns[-1].policy_version = self._version
+        if terminated or truncated:
+            return self.trajectory.stop_reason
+        return reason if "overflow" in info else None
+
+    def cut(self) -> None:
+        response = self._sampled()
+        nothing: dict[str, Any] = {"text": "", "images": ()}
+        self._tokens.advance(response, nothing, 0.0, False, True, {"messages": [], "tool_calls": []})
+        self.trajectory.stop_reason = None
+        self.trajectory.turns[-1].policy_version = self._version
+
+    def settle(self, stop_reason: StopReason, reward: float, metrics: dict[str, float]) -> None:
+        self._tokens.settle(stop_reason, reward, metrics)
+
+    def _sampled(self) -> Response:
+        response, self._response = self._response, None
+        if response is None:
+            raise RuntimeError("take() or cut() needs a generate() before it")
+        return response
+
+    def _left(self, length: int) -> tuple[int, StopReason]:
+        """Tokens that still fit after `length`, and the stop reason of the limit that is nearest."""
+        limits = [
+            (self._budgets.max_tokens_per_episode, StopReason.TOKEN_BUDGET),
+            (self._context, StopReason.CONTEXT_FULL),
+        ]
+        nearest = min(((limit, why) for limit, why in limits if limit is not None), default=None)
+        if nearest is None:
+            return self._budgets.max_tokens_per_turn, StopReason.TOKEN_BUDGET
+        return nearest[0] - length, nearest[1]
+
+
+class _Elsewhere(gymnasium.Env[Any, Any]):
+    """Stands for an environment that lives in a worker; only the parts of `TokenEnv` are used."""
