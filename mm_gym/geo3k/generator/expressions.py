@@ -61,8 +61,12 @@ class Linear:
 
     def degrees(self) -> str:
         """The expression as an angle's label: `52°`, `x°`, `(2x + 5)°`."""
+        return self.grouped() + "°"
+
+    def grouped(self) -> str:
+        """The expression as a factor: `x`, `12`, `(2x + 5)`."""
         text = str(self)
-        return f"({text})°" if " " in text else f"{text}°"
+        return f"({text})" if " " in text else text
 
     @property
     def known(self) -> bool:

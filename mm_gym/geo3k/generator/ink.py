@@ -21,6 +21,7 @@ CIRCLE_EDGES = 96
 SQUARE = 10.0  # side of a right angle's mark
 ARC_RADIUS = 17.0
 ARC_GAP = 4.0
+SHORTEST_ARC = 9.0
 HEAD = 9.0  # length of an arrowhead
 
 
@@ -113,7 +114,7 @@ def _label_arcs(figure: Figure, style: Style) -> list[Mark]:
         return []
     shown = {frozenset((m.at[0], m.at[2])) | {m.at[1]} for m in figure.marks if len(m.at) == 3}
     angles = [label for label in figure.labels if label.kind == "angle" and label.drawn and label.states]
-    return [Mark("equal", a.at) for a in angles if frozenset((a.at[0], a.at[2])) | {a.at[1]} not in shown]
+    return [Mark("arc", a.at) for a in angles if frozenset((a.at[0], a.at[2])) | {a.at[1]} not in shown]
 
 
 def _head(tip: complex, direction: complex, colour: Colour) -> Shade:
@@ -128,13 +129,31 @@ def _right(ink: Ink, mark: Mark, at: list[complex], style: Style) -> None:
     ink.marks.append(Stroke(np.array([vertex + u, vertex + u + w, vertex + w]), 1.2, style.mark))
 
 
-def _equal(ink: Ink, mark: Mark, at: list[complex], style: Style) -> None:
+def _rings(ink: Ink, at: list[complex], style: Style, rings: int) -> float:
+    """Arcs across an angle, wider out where it is narrow; the radius of the middle of them."""
     a, vertex, b = at
     sweep = cmath.phase((b - vertex) / (a - vertex))
     steps = np.exp(1j * np.linspace(0, sweep, max(4, math.ceil(abs(sweep) * 6))))
-    for ring in range(mark.group):
-        radius = min(ARC_RADIUS + ARC_GAP * ring, 0.5 * abs(a - vertex), 0.5 * abs(b - vertex))
+    inner = min(max(ARC_RADIUS, SHORTEST_ARC / abs(sweep)), 0.45 * min(abs(a - vertex), abs(b - vertex)))
+    for ring in range(rings):
+        radius = inner + ARC_GAP * ring
         ink.marks.append(Stroke(vertex + (a - vertex) / abs(a - vertex) * radius * steps, 1.2, style.mark))
+    return inner + ARC_GAP * (rings - 1) / 2
+
+
+def _arc(ink: Ink, mark: Mark, at: list[complex], style: Style) -> None:
+    _rings(ink, at, style, 1)
+
+
+def _equal(ink: Ink, mark: Mark, at: list[complex], style: Style) -> None:
+    """As many arcs as the group's number, crossed by a tick."""
+    radius = _rings(ink, at, style, mark.group)
+    a, vertex, b = at
+    half = cmath.phase((b - vertex) / (a - vertex)) / 2
+    ray = (a - vertex) / abs(a - vertex) * cmath.exp(1j * half)
+    reach = 3.5 + ARC_GAP * (mark.group - 1) / 2
+    crossing = np.array([vertex + ray * (radius - reach), vertex + ray * (radius + reach)])
+    ink.marks.append(Stroke(crossing, 1.2, style.mark))
 
 
 def _ticks(ink: Ink, mark: Mark, at: list[complex], style: Style) -> None:
@@ -157,4 +176,4 @@ def _parallel(ink: Ink, mark: Mark, at: list[complex], style: Style) -> None:
         ink.heads.append(_head(tip, unit, style.mark))
 
 
-_DRAW = {"right": _right, "equal": _equal, "ticks": _ticks, "parallel": _parallel}
+_DRAW = {"right": _right, "arc": _arc, "equal": _equal, "ticks": _ticks, "parallel": _parallel}

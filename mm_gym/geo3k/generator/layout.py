@@ -75,7 +75,7 @@ def _at_scale(figure: Figure, style: Style, scale: float) -> Layout:
     board = Board(lay_ink(figure, style, scale), style)
     pixels = {name: z.conjugate() * scale for name, z in figure.points.items()}
     lines = np.concatenate([np.stack([s.points[:-1], s.points[1:]], axis=1) for s in board.ink.lines])
-    middle = complex((lines.real.max() + lines.real.min()) / 2, (lines.imag.max() + lines.imag.min()) / 2)
+    middle = complex(np.mean(lines))
     labels = [label for label in figure.labels if label.drawn]
     for label in sorted(labels, key=lambda label: _ORDER[label.kind]):
         _place(board, figure, label, pixels, lines, middle)
@@ -99,7 +99,7 @@ def _place(
         spots = angle_spots(at[0], at[1], at[2], setting)
         target = _angle_target(at[0], at[1], at[2])
     elif label.kind == "length":
-        spots = segment_spots(at[0], at[1], middle, setting)
+        spots = segment_spots(at[0], at[1], _nearby(figure, label, pixels, middle), setting)
         target = (at[0] + at[1]) / 2
     elif label.kind == "arc":
         scale = abs(at[1] - at[0]) / figure.length(label.at[0], label.at[1])
@@ -112,6 +112,16 @@ def _place(
     if target is not None and board.put_with_leader(label.kind, label.at, label.text, setting, target):
         return
     raise NoRoom(f"no room for the {label.kind} label {label.text!r} at {label.at}")
+
+
+def _nearby(figure: Figure, label: Label, pixels: dict[str, complex], middle: complex) -> complex:
+    """The middle of the points joined to a segment's ends; the figure's middle where nothing else is joined."""
+    ends = set(label.at)
+    joined = {b for s in figure.segments for a, b in ((s.a, s.b), (s.b, s.a)) if a in ends} - ends
+    if not joined:
+        return middle
+    near = sorted(ends | joined)
+    return sum((pixels[name] for name in near), 0j) / len(near)
 
 
 def _angle_target(a: complex, vertex: complex, b: complex) -> complex:

@@ -18,6 +18,7 @@ from mm_gym.geo3k.generator.typeset import Setting
 CLEAR = 2.0  # pixels between a label and a stroke
 APART = 4.0  # pixels between two labels
 NEAR = 1.5  # a stroke closer than that to a point passes through it
+CORNER = 5.0  # pixels between a leader and the end of any stroke
 LEADER_REACHES = (30.0, 42.0, 56.0, 72.0)
 
 
@@ -88,9 +89,11 @@ class Board:
         return True
 
     def _crossings(self, start: complex, target: complex) -> int | None:
-        """How many strokes a leader crosses (None: too many, or it crosses a label)."""
+        """How many strokes a leader crosses (None: more than one, or it crosses a label or passes a corner)."""
         leader = np.array([[start, target]])
         if any(touches(np.array([other.box]), leader, CLEAR)[0] for other in self.placed):
+            return None
+        if _nearest(self.edges.ravel(), start, target) < CORNER:
             return None
         crossed = _crosses(start, target, self.edges)
         return crossed if crossed <= 1 else None
@@ -121,7 +124,7 @@ def angle_spots(a: complex, vertex: complex, b: complex, setting: Setting) -> Sp
     """Spots inside an angle, near its vertex and near its bisector."""
     to_a, to_b = (a - vertex) / abs(a - vertex), (b - vertex) / abs(b - vertex)
     half = cmath.phase(to_b / to_a) / 2
-    reach = min(0.8 * min(abs(a - vertex), abs(b - vertex)), 42 + 0.9 * setting.width)
+    reach = min(0.62 * min(abs(a - vertex), abs(b - vertex)), 34 + 0.8 * setting.width)
     radii = np.arange(8.0, max(reach, 9.0), 2.0)
     leans = np.array([0.0, 0.12, -0.12, 0.25, -0.25, 0.4, -0.4])
     directions = to_a * np.exp(1j * half * (1 + leans))
@@ -224,6 +227,13 @@ def _exit(centre: complex, target: complex, setting: Setting) -> complex:
         if abs(part) > 1e-9
     ]
     return complex(centre + way * min(1.0, *shares))
+
+
+def _nearest(points: np.ndarray, start: complex, end: complex) -> float:
+    """The least distance of any of the points from a segment."""
+    along = end - start
+    share = np.clip(((points - start) * along.conjugate()).real / abs(along) ** 2, 0, 1)
+    return float(np.min(np.abs(points - start - along * share)))
 
 
 def _crosses(start: complex, target: complex, edges: np.ndarray) -> int:

@@ -122,7 +122,7 @@ def isosceles_angles(rng: np.random.Generator, level: int) -> Draft:
     figure.label_angle(a, c, b, apex)
     value = (at_a * 2 + apex).solve(180)
     solution = (
-        f"The base angles of an isosceles triangle are equal: 2({at_a}) + {apex} = 180, so x = {plain(value)}."
+        f"The base angles of an isosceles triangle are equal: 2{at_a.grouped()} + {apex} = 180, so x = {plain(value)}."
     )
     return for_unknown(rng, figure, value, solution, unit="degree")
 

@@ -1,0 +1,123 @@
+"""Triangles of any shape: the laws of sines and cosines."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import sympy
+
+from mm_gym.geo3k.generator.answers import rounded
+from mm_gym.geo3k.generator.families.registry import family
+from mm_gym.geo3k.generator.families.right_triangles import cosine, sine
+from mm_gym.geo3k.generator.families.similarity import triangle_from_sides
+from mm_gym.geo3k.generator.families.triangle_angles import triangle_angles, triangle_from_angles
+from mm_gym.geo3k.generator.figure import Figure, polar
+from mm_gym.geo3k.generator.problem import Draft, Unsuitable
+from mm_gym.geo3k.generator.sampling import chance, find_angle, find_length, for_unknown, letters, whole
+
+
+@family("law_of_sines")
+def law_of_sines(rng: np.random.Generator, level: int) -> Draft:
+    """A side from two angles and a side; at level 2 an angle from two sides; at level 3 by way of the third angle."""
+    a, b, c = letters(rng, 3)
+    if level == 2:
+        return _angle_by_sines(rng, a, b, c)
+    at_a, at_b, at_c = triangle_angles(rng)
+    side = whole(rng, 6, 40)  # the side ab, across from c
+    figure = Figure(letters=level == 3 or chance(rng, 0.5))
+    triangle_from_angles(figure, a, b, c, at_a, at_b, side)
+    figure.polygon(a, b, c)
+    figure.label_length(a, b, side)
+    figure.label_angle(b, a, c, at_a)
+    value = side * sine(at_a) / sine(at_c)
+    if level == 1:
+        figure.label_angle(a, c, b, at_c)
+        figure.label_length(b, c, "x")
+        solution = (
+            f"By the law of sines x / sin {at_a}° = {side} / sin {at_c}°, so x = {side} · sin {at_a}° / sin {at_c}° ≈ "
+            f"{rounded(value, 1)}."
+        )
+        return for_unknown(rng, figure, value, solution, places=1)
+    figure.label_angle(a, b, c, at_b)
+    solution = (
+        f"The third angle is 180° − {at_a}° − {at_b}° = {at_c}°. By the law of sines {b}{c} / sin {at_a}° = {side} / "
+        f"sin {at_c}°, so {b}{c} ≈ {rounded(value, 1)}."
+    )
+    return Draft(figure, find_length(rng, b + c), value, lambda f: f.length(b, c), solution, places=1)
+
+
+def _angle_by_sines(rng: np.random.Generator, a: str, b: str, c: str) -> Draft:
+    """The angle across from the shorter of two sides, so that only one angle fits."""
+    at_a, across, other = whole(rng, 40, 110), whole(rng, 14, 40), whole(rng, 8, 38)
+    ratio = other * sine(at_a) / across
+    if other > 0.92 * across or not 0.42 < float(ratio) < 0.9:
+        raise Unsuitable("two triangles, or a narrow one")
+    at_b = math.degrees(math.asin(float(ratio)))
+    if 180 - at_a - at_b < 25:
+        raise Unsuitable("a narrow triangle")
+    figure = Figure()
+    base = across * math.sin(math.radians(at_a + at_b)) / math.sin(math.radians(at_a))
+    figure.point(a, 0)
+    figure.point(b, base)
+    figure.point(c, polar(other, at_a))
+    figure.polygon(a, b, c)
+    figure.label_angle(b, a, c, at_a)
+    figure.label_length(b, c, across)
+    figure.label_length(a, c, other)
+    answer = sympy.asin(ratio) * 180 / sympy.pi
+    solution = (
+        f"By the law of sines sin {b} / {other} = sin {at_a}° / {across}; {b} faces the shorter side, so m∠{b} ≈ "
+        f"{rounded(answer, 1)}°."
+    )
+    return Draft(
+        figure, find_angle(rng, b), answer, lambda f: f.angle(a, b, c), solution, places=1, unit="degree"
+    )
+
+
+@family("law_of_cosines")
+def law_of_cosines(rng: np.random.Generator, level: int) -> Draft:
+    """A side from two sides and their angle; at level 2 an angle from three sides; at level 3 a perimeter."""
+    a, b, c = letters(rng, 3)
+    if level == 2:
+        return _angle_by_cosines(rng, a, b, c)
+    at_a, ab, ac = whole(rng, 35, 125), whole(rng, 6, 30), whole(rng, 6, 30)
+    if at_a in (60, 90, 120) or not 0.5 < ab / ac < 2:
+        raise Unsuitable("a special angle or a narrow triangle")
+    value = sympy.sqrt(ab**2 + ac**2 - 2 * ab * ac * cosine(at_a))
+    figure = Figure(letters=level == 3 or chance(rng, 0.5))
+    figure.point(a, 0)
+    figure.point(b, ab)
+    figure.point(c, polar(ac, at_a))
+    figure.polygon(a, b, c)
+    figure.label_length(a, b, ab)
+    figure.label_length(a, c, ac)
+    figure.label_angle(b, a, c, at_a)
+    name = "x" if level == 1 else b + c
+    rule = f"By the law of cosines {name}² = {ab}² + {ac}² − 2 · {ab} · {ac} · cos {at_a}°, so {name} ≈ {rounded(value, 1)}"
+    if level == 1:
+        figure.label_length(b, c, "x")
+        return for_unknown(rng, figure, value, rule + ".", places=1)
+    answer = ab + ac + value
+    question = f"Find the perimeter of $\\triangle {a}{b}{c}$."
+    solution = f"{rule} and the perimeter is about {rounded(answer, 1)}."
+    return Draft(figure, question, answer, lambda f: f.perimeter(a, b, c), solution, places=1)
+
+
+def _angle_by_cosines(rng: np.random.Generator, a: str, b: str, c: str) -> Draft:
+    ab, bc, ca = (whole(rng, 6, 32) for _ in range(3))
+    figure = Figure()
+    triangle_from_sides(figure, (a, b, c), ab, bc, ca)
+    figure.polygon(a, b, c)
+    for p, q, side in ((a, b, ab), (b, c, bc), (c, a, ca)):
+        figure.label_length(p, q, side)
+    ratio = sympy.Rational(ab**2 + ca**2 - bc**2, 2 * ab * ca)
+    answer = sympy.acos(ratio) * 180 / sympy.pi
+    if ratio == 0 or abs(ratio) == sympy.Rational(1, 2) or float(answer) < 25:
+        raise Unsuitable("a special or narrow angle")
+    solution = (
+        f"By the law of cosines cos {a} = ({ab}² + {ca}² − {bc}²) / (2 · {ab} · {ca}), so m∠{a} ≈ {rounded(answer, 1)}°."
+    )
+    return Draft(
+        figure, find_angle(rng, a), answer, lambda f: f.angle(b, a, c), solution, places=1, unit="degree"
+    )
