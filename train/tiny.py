@@ -33,7 +33,7 @@ from transformers import (
     Qwen3VLVideoProcessor,
 )
 
-import mm_gym  # noqa: F401  (registers the environments)
+import mm_gym
 
 TEMPLATE = Path(__file__).with_name("tiny_chat_template.jinja")
 """Qwen's turn, tool-call and tool-response format; tools are listed by name only, to keep prompts short."""
@@ -95,7 +95,6 @@ def build_tiny_vlm(
         size["shortest_edge"] = min_pixels or size["shortest_edge"]
         size["longest_edge"] = max_pixels or size["longest_edge"]
         made.image_processor.size = size
-    made.tokenizer.padding_side = "left"
     model = _random_model(_config(made.tokenizer, hidden_size, layers, tied), seed)
     model.save_pretrained(directory)
     made.save_pretrained(directory)
@@ -152,10 +151,11 @@ def _trimmed_tokenizer(texts: Iterable[str], vocab_size: int) -> Qwen2Tokenizer:
     learnt = json.loads(learner.to_str())["model"]
     tokenizer = Qwen2Tokenizer(
         vocab=learnt["vocab"],
-        merges=[tuple(merge) for merge in learnt["merges"]],
+        merges=[tuple(merge) for merge in learnt["merges"]],  # type: ignore[misc]
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
-        unk_token=None,
+        unk_token=None,  # type: ignore[arg-type]
+        padding_side="left",
         extra_special_tokens=list(SPECIAL_TOKENS[1:]),
         model_max_length=32768,
     )
@@ -224,8 +224,9 @@ def _random_model(config: Qwen3VLConfig, seed: int) -> Qwen3VLForConditionalGene
         # With the default init the tower's position embedding is lost in its input and "where" is
         # not learnt for a thousand steps.
         torch.nn.init.normal_(model.model.visual.pos_embed.weight, std=0.5)
-    model.generation_config.eos_token_id = config.text_config.eos_token_id
-    model.generation_config.pad_token_id = config.text_config.pad_token_id
+    text = config.get_text_config()
+    model.generation_config.eos_token_id = text.eos_token_id
+    model.generation_config.pad_token_id = text.pad_token_id
     return model
 
 

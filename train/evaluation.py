@@ -1,0 +1,145 @@
+"""Held-out episodes in figures: success with its interval, turns, tool use, stop reasons.
+
+Knows trajectories; neither trainers nor how episodes were collected. A record of an episode is small and
+plain, so that ranks can exchange them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agents.types import Trajectory
+from train.tasks import name_of
+
+
+@dataclass(frozen=True)
+class EpisodeRecord:
+    """What counts of one episode."""
+
+    env: str
+    stop_reason: str
+    masked: bool
+    reward: float
+    """0.0 when masked: read `masked` first."""
+    success: bool
+    turns: int
+    tool_calls: int
+    failed_calls: int
+    """Calls that were malformed, unknown or failed."""
+    images: int
+    late_images: int
+    """Pictures that arrived after the first turn."""
+    sampled_tokens: int
+    tokens: int
+    failures: dict[str, int] = field(default_factory=dict)
+
+
+def record_of(trajectory: Trajectory) -> EpisodeRecord:
+    """The record of one trajectory."""
+    calls = [call for turn in trajectory.turns for call in turn.tool_calls]
+    malformed = sum(turn.error is not None for turn in trajectory.turns)
+    return EpisodeRecord(
+        env=name_of(trajectory.task) if trajectory.task else trajectory.episode.env_id,
+        stop_reason=str(trajectory.stop_reason or "none"),
+        masked=trajectory.masked,
+        reward=float(trajectory.reward or 0.0),
+        success=trajectory.success,
+        turns=len(trajectory.turns),
+        tool_calls=len(calls),
+        failed_calls=sum(call.get("status") != "ok" for call in calls) + malformed,
+        images=len(trajectory.images),
+        late_images=sum(turn.images for turn in trajectory.turns),
+        sampled_tokens=trajectory.sampled_tokens,
+        tokens=len(trajectory.token_ids),
+        failures=dict(trajectory.failures),
+    )
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Figures over episodes. Masked ones count nowhere but in `masked`."""
+
+    episodes: int
+    successes: int
+    masked: int
+    reward: float
+    """Mean."""
+    turns: float
+    """Mean."""
+    tool_calls: float
+    """Mean."""
+    failed_calls: int
+    """Sum of malformed, unknown and failed calls."""
+    late_images: int
+    """Sum of the pictures that arrived after the first turn."""
+    sampled_tokens: float
+    """Mean."""
+    stop_reasons: dict[str, int]
+
+    @property
+    def success(self) -> float:
+        """Share of episodes solved; NaN without episodes."""
+        return self.successes / self.episodes if self.episodes else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95% interval of `success`."""
+        return wilson(self.successes, self.episodes)
+
+    def metrics(self, prefix: str) -> dict[str, float]:
+        """Flat figures for a logger."""
+        low, high = self.interval
+        flat = {
+            "success": self.success,
+            "success_low": low,
+            "success_high": high,
+            "reward": self.reward,
+            "turns": self.turns,
+            "tool_calls": self.tool_calls,
+            "failed_calls": float(self.failed_calls),
+            "late_images": float(self.late_images),
+            "sampled_tokens": self.sampled_tokens,
+            "episodes": float(self.episodes),
+            "masked": float(self.masked),
+        }
+        counted = max(1, self.episodes)
+        flat.update({f"stop/{reason}": n / counted for reason, n in sorted(self.stop_reasons.items())})
+        return {f"{prefix}_{name}": value for name, value in flat.items()}
+
+
+def summarize(records: Sequence[EpisodeRecord]) -> Evaluation:
+    """Figures over these episodes."""
+    kept = [r for r in records if not r.masked]
+
+    def mean(values: Sequence[float]) -> float:
+        return sum(values) / len(values) if values else 0.0
+
+    return Evaluation(
+        episodes=len(kept),
+        successes=sum(r.success for r in kept),
+        masked=len(records) - len(kept),
+        reward=mean([r.reward for r in kept]),
+        turns=mean([r.turns for r in kept]),
+        tool_calls=mean([r.tool_calls for r in kept]),
+        failed_calls=sum(r.failed_calls for r in kept),
+        late_images=sum(r.late_images for r in kept),
+        sampled_tokens=mean([r.sampled_tokens for r in kept]),
+        stop_reasons=dict(Counter(r.stop_reason for r in kept)),
+    )
+
+
+def wilson(successes: int, n: int, z: float = 1.96) -> tuple[float, float]:
+    """Wilson's interval of a share.
+
+    >>> tuple(round(x, 3) for x in wilson(8, 10))
+    (0.49, 0.943)
+    """
+    if n == 0:
+        return 0.0, 1.0
+    p = successes / n
+    center = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return max(0.0, center - half), min(1.0, center + half)

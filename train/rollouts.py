@@ -1,0 +1,133 @@
+"""How a trainer collects episodes: a policy over the model in training, and the engine that drives it.
+
+Knows the engine's parts and the settings of a run; neither TRL nor tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agents.chat import ChatRenderer
+from agents.engine import Budgets, GroupPolicy, RetryPolicy, RolloutEngine, Timeouts
+from agents.policies.transformers import TransformersPolicy
+from agents.types import Policy, SamplingParams, Task, Trajectory
+
+
+@dataclass(frozen=True)
+class RolloutConfig:
+    """How episodes are run and sampled."""
+
+    max_turns: int | None = None
+    """The engine's cap on turns; the environment's own holds as well."""
+    max_tokens_per_turn: int = 512
+    """A response longer than this is cut, and the episode ends."""
+    max_tokens_per_episode: int | None = None
+    """Prompt, responses and observations together."""
+    wall_seconds: float | None = None
+    """Of one episode. A rollout must end within `ddp_timeout`."""
+    max_batch: int = 64
+    """Episodes that the transformers back end decodes at once."""
+    workers: str = "thread"
+    """Where environments live: thread, process or ray."""
+    env_timeout: float = 60.0
+    """Seconds that one reset or step of an environment may take."""
+    env_retries: int = 2
+    """Retries of a turn whose environment failed."""
+    refills: int = 1
+    """Fresh episodes that may replace a lost one."""
+    keep_survivors: bool = False
+    """Keep the rest of a group that lost an episode for good, in place of dropping it whole."""
+    allow_biased_sampling: bool = False
+    """Accept top-p, top-k and min-p in training."""
+    correct_sampler: bool = False
+    """Importance correction by the sampler's log-probs even where the sampler is the model in training."""
+    eval_temperature: float = 1.0
+    """0 is greedy."""
+    eval_top_p: float = 1.0
+    eval_top_k: int = 0
+
+
+class Rollouts:
+    """Collects episodes for training and for evaluation.
+
+    Args:
+        policy: A generation back end, or the model to sample with.
+        renderer: Of the model's chat template.
+        config: How episodes are run.
+        temperature: Of sampling in training.
+        top_p, top_k, min_p: Of sampling in training, where biased sampling is allowed.
+        vocabulary: Rows of the model's output head; ids beyond the tokenizer's are banned.
+        seed: Of the random streams of sampling.
+    """
+
+    def __init__(
+        self,
+        policy: Any,
+        renderer: ChatRenderer,
+        config: RolloutConfig,
+        *,
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        top_k: int = 0,
+        min_p: float = 0.0,
+        vocabulary: int,
+        seed: int = 0,
+    ) -> None:
+        self.own_model = not isinstance(policy, Policy)
+        """Whether tokens are sampled by the very weights that are trained."""
+        self.policy: Policy = (
+            TransformersPolicy(policy, renderer, max_batch=config.max_batch) if self.own_model else policy
+        )
+        unused = range(len(renderer.tokenizer), vocabulary)  # padding rows of the head: no token at all
+        self.banned_token_ids = tuple(sorted({*renderer.banned_token_ids, *unused}))
+        sampling = SamplingParams(
+            temperature=temperature,
+            top_p=top_p,
+            top_k=top_k,
+            min_p=min_p,
+            stop_token_ids=renderer.stop_token_ids,
+            banned_token_ids=self.banned_token_ids,
+        )
+        self.train_sampling = sampling
+        self.eval_sampling = replace(
+            sampling,
+            temperature=config.eval_temperature,
+            top_p=config.eval_top_p,
+            top_k=config.eval_top_k,
+            min_p=0.0,
+        )
+        self.engine = RolloutEngine(
+            self.policy,
+            renderer,
+            budgets=Budgets(
+                max_turns=config.max_turns,
+                max_tokens_per_turn=config.max_tokens_per_turn,
+                max_tokens_per_episode=config.max_tokens_per_episode,
+                wall_seconds=config.wall_seconds,
+            ),
+            sampling=sampling,
+            retries=RetryPolicy(max_env_retries_per_turn=config.env_retries),
+            groups=GroupPolicy(refills=config.refills, keep_survivors=config.keep_survivors),
+            workers=config.workers,
+            timeouts=Timeouts(reset=config.env_timeout, step=config.env_timeout),
+            seed=seed,
+        )
+
+    def collect(self, tasks: Sequence[Task], *, version: int) -> list[Trajectory]:
+        """Training episodes, one a task and in the tasks' order; `version` names the weights."""
+        return self._run(tasks, self.train_sampling, version)
+
+    def evaluate(self, tasks: Sequence[Task], *, version: int) -> list[Trajectory]:
+        """Evaluation episodes: other sampling settings, and no episode is dropped for another's failure."""
+        return self._run(tasks, self.eval_sampling, version)
+
+    def close(self) -> None:
+        """Close all environments."""
+        self.engine.close()
+
+    def _run(self, tasks: Sequence[Task], sampling: SamplingParams, version: int) -> list[Trajectory]:
+        self.policy.version = version
+        self.engine.sampling = sampling
+        return self.engine.collect(tasks)

@@ -1,0 +1,397 @@
+"""`GymGRPOTrainer`: TRL's GRPO on episodes of Gymnasium environments.
+
+The ONE module that knows TRL's private names (trl 1.16). What is overridden, and why:
+
+- `_generate`: rollouts come from `agents.RolloutEngine`; it returns TRL's 8-tuple, with the pictures of
+  all turns in the places of `images` and `tool_images` and `self.tools` truthy, so that TRL takes the
+  branch for pictures anywhere in the stream;
+- `_generate_and_score_completions`: exact zero advantage for groups of equal reward, the share of live rows;
+- `_get_per_token_logps_and_entropies`: log-probs only where the mask is 1, over the allowed ids, without the
+  padding of the whole generation batch;
+- `_compute_loss`: dead rows leave the denominator of losses that average over rows; importance correction
+  where log-probs of the sampler call for it, not where `use_vllm` is set;
+- `evaluate`: held-out episodes with sampling settings of their own;
+- the checkpoint also holds the task cursor.
+
+`tests/train/test_trl_seam.py` fails clearly when a new TRL changes one of these.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from datasets import Dataset
+from transformers import AutoProcessor
+from trl import GRPOConfig, GRPOTrainer
+from trl.trainer.utils import maybe_gather_lm_head_ctx
+
+from agents.chat import ChatRenderer
+from agents.types import Trajectory
+from train import checks
+from train.evaluation import Evaluation, record_of, summarize
+from train.forward import Pictures, Scorer, dummy_picture
+from train.logprobs import add_sampled_logprobs
+from train.rollouts import RolloutConfig, Rollouts
+from train.rows import Row, rows_of
+from train.tasks import EVALUATION, EnvSpec, TaskSource
+
+ROW_AVERAGED = ("grpo", "sapo", "dr_grpo", "luspo")
+"""Losses that divide by the number of rows, in which a dead row would still count."""
+STATE_FILE = "gym_state.json"
+
+
+class GymGRPOTrainer(GRPOTrainer):
+    """GRPO on episodes of environments.
+
+    `GymGRPOTrainer("Qwen/Qwen3-VL-2B-Instruct", env="mm_gym/Geo3k-v0", args=GRPOConfig(...)).train()`
+
+    Args:
+        model: A name, a path, a model or a PEFT model.
+        env: The environment to train on, or several with weights; see `train.tasks.EnvSpec`.
+        args: TRL's configuration. `max_completion_length` is an episode's token budget after the prompt.
+        processing_class: Processor or tokenizer; default the model's own.
+        rollout: How episodes are run and sampled; see `RolloutConfig`.
+        eval_env: What to evaluate on; default `env`, with seeds of their own.
+        eval_episodes: Episodes of one evaluation; 0 with `eval_ordered` takes every task once.
+        eval_ordered: Take the evaluation environment's tasks one after another.
+        epoch_tasks: Tasks (groups) that make an epoch, where `max_steps` does not set the length.
+        reward_funcs: Further rewards as TRL takes them, added to the environment's.
+        policy: A generation back end; default samples with `model` itself.
+        kwargs: Passed to `trl.GRPOTrainer` (`callbacks`, `optimizers`, `peft_config`, ...).
+    """
+
+    _tag_names = ["trl", "grpo", "mm-gym"]  # noqa: RUF012  (as in TRL)
+    args: GRPOConfig
+    model: Any
+    num_generations: int
+
+    def __init__(
+        self,
+        model: Any,
+        env: EnvSpec,
+        args: GRPOConfig | None = None,
+        processing_class: Any = None,
+        *,
+        rollout: RolloutConfig | None = None,
+        eval_env: EnvSpec | None = None,
+        eval_episodes: int = 100,
+        eval_ordered: bool = False,
+        epoch_tasks: int = 1000,
+        reward_funcs: Sequence[Callable[..., list[float | None]]] = (),
+        policy: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        args = args or GRPOConfig(output_dir="runs/grpo")
+        rollout = rollout or RolloutConfig()
+        checks.refuse_unsupported(args, allow_biased_sampling=rollout.allow_biased_sampling)
+        checks.groups_on_one_rank(args)
+        args.log_multimodal = False  # TRL would log a picture a row, and a row may have none or several
+        if processing_class is None:
+            name = model if isinstance(model, str) else model.config._name_or_path
+            processing_class = AutoProcessor.from_pretrained(name)
+        self.renderer = ChatRenderer(processing_class)
+        self.tasks = TaskSource(env, seed=args.seed)
+        self.eval_tasks = TaskSource(eval_env or env, seed=args.seed, stream=EVALUATION, ordered=eval_ordered)
+        self.eval_episodes = eval_episodes or len(self.eval_tasks)
+        self.task_cursor = 0
+        """Number of the next group to run, over all ranks."""
+        self._rows: list[Row] = []
+        self._row_mask: torch.Tensor | None = None
+        super().__init__(
+            model=model,
+            reward_funcs=[environment_reward, *(_live_only(f) for f in reward_funcs)],
+            args=args,
+            train_dataset=_tickets(max(epoch_tasks, int(args.generation_batch_size or 0))),
+            eval_dataset=_tickets(1) if args.eval_strategy != "no" else None,
+            processing_class=processing_class,
+            **kwargs,
+        )
+        # Truthy, so that TRL takes pictures from anywhere in the stream; it is never called.
+        self.tools = [environment_reward] if self._is_vlm else []
+        self.policy_model = self.accelerator.unwrap_model(self.model)
+        self.rollouts = Rollouts(
+            self.policy_model if policy is None else policy,
+            self.renderer,
+            rollout,
+            temperature=args.temperature,
+            top_p=args.top_p,
+            top_k=args.top_k,
+            min_p=args.min_p or 0.0,
+            vocabulary=self.policy_model.get_output_embeddings().weight.shape[0],
+            seed=args.seed,
+        )
+        if self.rollouts.own_model:
+            checks.refuse_sharded_sampling(args)
+        self.correct_sampler = rollout.correct_sampler or not self.rollouts.own_model
+        self._rollout_config = rollout
+        self._add_heads()
+        self._scorer = self._make_scorer()
+        if self._scorer.dummy is not None:
+            checks.pictures_matter(self.policy_model, self.renderer)
+
+    # -- set-up ----------------------------------------------------------------------------------------
+
+    def _add_heads(self) -> None:
+        for model in (self.model, self.ref_model):
+            if model is None:
+                continue
+            model = self.accelerator.unwrap_model(model)
+            add_sampled_logprobs(
+                model.get_base_model() if hasattr(model, "peft_config") else model,
+                temperature=self.temperature,
+                banned_ids=self.rollouts.banned_token_ids,
+                float32_head=self.args.cast_lm_head_to_fp32,
+                gather_head=maybe_gather_lm_head_ctx,
+            )
+
+    def _make_scorer(self) -> Scorer:
+        model = self.policy_model
+        model = model.get_base_model() if hasattr(model, "peft_config") else model
+        if not self._is_vlm:
+            return Scorer(model, image_token_id=None)
+        several = self.accelerator.num_processes > 1
+        return Scorer(
+            model,
+            image_token_id=self._image_pad_token_id,
+            dummy=dummy_picture(self.renderer),
+            any_rank=self._any_rank if several else None,
+        )
+
+    def _any_rank(self, flag: bool) -> bool:
+        mine = torch.tensor([float(flag)], device=self.accelerator.device)
+        return bool(self.accelerator.gather(mine).any())
+
+    # -- rollouts --------------------------------------------------------------------------------------
+
+    def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:
+        """Run one group of episodes for each group of tickets.
+
+        Returns:
+            TRL's 8-tuple: prompt ids, completion ids, mask, completions, sampler's log-probs, extra
+            columns, pictures, pictures again (TRL's "pictures from tools").
+        """
+        trajectories = self._collect(len(prompts) // self.num_generations)
+        rows = rows_of(
+            trajectories,
+            self.renderer,
+            group_size=self.num_generations,
+            keep_survivors=self._rollout_config.keep_survivors,
+        )
+        self._rows = rows
+        self.use_vllm = self._correction_needed(trajectories)
+        self._log_rollouts(rows)
+        prompts[:] = [row.prompt for row in rows]  # what logs and rewards read in place of the tickets
+        pictures = [row.images for row in rows]
+        return (
+            [row.prompt_ids for row in rows],
+            [row.completion_ids for row in rows],
+            [row.mask for row in rows],
+            [row.completion for row in rows],
+            [row.logprobs for row in rows],
+            _columns(rows),
+            pictures if any(pictures) else None,
+            pictures,
+        )
+
+    def _collect(self, groups: int) -> list[Trajectory]:
+        rank, ranks = self.accelerator.process_index, self.accelerator.num_processes
+        tasks = self.tasks.tasks(self.task_cursor + rank * groups, groups, copies=self.num_generations)
+        self.task_cursor += ranks * groups
+        return self.rollouts.collect(tasks, version=self.state.global_step)
+
+    def _correction_needed(self, trajectories: Sequence[Trajectory]) -> bool:
+        """Whether any token was sampled by other weights or another back end than the one trained."""
+        if self.correct_sampler:
+            return True
+        current = self.state.global_step
+        stale = any(turn.policy_version != current for t in trajectories for turn in t.turns)
+        return self._any_rank(stale) if self.accelerator.num_processes > 1 else stale
+
+    def _log_rollouts(self, rows: Sequence[Row]) -> None:
+        records = gather_object([record_of(row.trajectory) for row in rows if row.trajectory is not None])
+        figures = summarize(records)
+        metrics = self._metrics["train"]
+        self.state.num_input_tokens_seen += sum(r.tokens for r in records)
+        metrics["num_tokens"] = [self.state.num_input_tokens_seen]
+        lengths = [r.sampled_tokens for r in records] or [0]
+        metrics["completions/mean_length"].append(sum(lengths) / len(lengths))
+        metrics["completions/min_length"].append(min(lengths))
+        metrics["completions/max_length"].append(max(lengths))
+        dropped = gather_object([not row.live for row in rows])
+        metrics["rollout/dropped_rows"].append(float(sum(dropped)))
+        for name, value in figures.metrics("rollout").items():
+            if name != "rollout_episodes":
+                metrics[name.replace("rollout_", "rollout/", 1)].append(value)
+
+    def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+        output = super()._generate_and_score_completions(inputs)
+        live = torch.tensor([float(row.live) for row in self._rows], device=self.accelerator.device)
+        output["live_share"] = self.accelerator.gather(live).mean().clamp(min=1e-8)
+        output["advantages"] = output["advantages"].masked_fill(self._constant, 0.0)
+        return output
+
+    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """As TRL's; notes which rows are of a group whose rewards are all equal.
+
+        Rewards are float32, and the mean of eight times 0.1 is not 0.1 in float32: divided by a standard
+        deviation of 0 + 1e-4, the difference would be an advantage.
+        """
+        rewards = super()._calculate_rewards(*args, **kwargs)
+        constant = torch.zeros(len(rewards), dtype=torch.bool, device=rewards.device)
+        if self.scale_rewards != "batch":  # there a constant group has an advantage of its own
+            groups = rewards.view(-1, self.num_generations, rewards.shape[1])
+            low = groups.nan_to_num(nan=torch.inf).amin(1)
+            high = groups.nan_to_num(nan=-torch.inf).amax(1)
+            constant = (low >= high).all(1).repeat_interleave(self.num_generations)
+        start = self.accelerator.process_index * len(self._rows)
+        self._constant = constant[start : start + len(self._rows)]
+        return rewards
+
+    # -- the loss --------------------------------------------------------------------------------------
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        batch_size: int | None = None,
+        compute_entropy: bool = False,
+        compute_aux_loss: bool = False,
+        pixel_values: torch.Tensor | None = None,
+        image_grid_thw: torch.Tensor | None = None,
+        num_images: list[int] | None = None,
+        **unused: Any,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        pictures = None
+        if pixel_values is not None and image_grid_thw is not None and len(image_grid_thw):
+            assert num_images is not None
+            pictures = Pictures(pixel_values, image_grid_thw, [int(n) for n in num_images])
+        scored = torch.zeros_like(input_ids)
+        scored[:, -logits_to_keep:] = self._mask_of(attention_mask, logits_to_keep)
+        with self.accelerator.autocast():
+            logprobs, entropies, aux_loss = self._scorer(
+                model,
+                input_ids,
+                attention_mask,
+                scored,
+                pictures,
+                batch_size=batch_size,
+                with_entropy=compute_entropy,
+                **({"output_router_logits": True} if compute_aux_loss else {}),
+            )
+        kept = entropies[:, -logits_to_keep:] if entropies is not None else None
+        return logprobs[:, -logits_to_keep:], kept, aux_loss
+
+    def _mask_of(self, attention_mask: torch.Tensor, width: int) -> torch.Tensor:
+        """The loss mask of the rows being scored, which TRL does not pass on."""
+        if self._row_mask is not None:
+            return self._row_mask
+        mask = torch.zeros_like(attention_mask[:, -width:])
+        for i, row in enumerate(self._rows):
+            mask[i, : len(row.mask)] = torch.tensor(row.mask, device=mask.device)
+        return mask
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        self._row_mask = inputs["completion_mask"] * inputs["tool_mask"]
+        # What a generation batch carries decides, not what is set when its micro-batches are trained.
+        self.use_vllm = "importance_sampling_ratio" in inputs
+        share = inputs["live_share"]
+        beta = self.beta
+        if self.loss_type in ROW_AVERAGED:
+            # Every policy term is linear in the advantage and the KL term in beta, so scaling the two takes
+            # dead rows out of the denominator and leaves entropy bonus and auxiliary loss alone.
+            inputs = {**inputs, "advantages": inputs["advantages"] / share}
+            self.beta = float(beta / share)
+        try:
+            return super()._compute_loss(model, inputs)
+        finally:
+            self.beta = beta
+            self._row_mask = None
+
+    # -- evaluation ------------------------------------------------------------------------------------
+
+    def evaluate(
+        self, eval_dataset: Any = None, ignore_keys: Any = None, metric_key_prefix: str = "eval"
+    ) -> dict[str, float]:
+        """Run held-out episodes, spread over the ranks, and log their figures.
+
+        Args:
+            eval_dataset: Ignored: the episodes come from `eval_env`.
+            ignore_keys: Ignored.
+            metric_key_prefix: Of the figures' names.
+
+        Returns:
+            `{prefix}_success`, its Wilson interval, reward, turns, tool use and stop reasons.
+        """
+        figures = self.evaluate_episodes()[0].metrics(metric_key_prefix)
+        silent, self.log_completions = self.log_completions, False  # the table is of training episodes
+        was_training = self.model.training
+        self.model.eval()  # TRL files what is logged now under "eval"
+        try:
+            self.log(dict(figures))
+        finally:
+            self.log_completions = silent
+            self.model.train(was_training)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, figures)
+        return figures
+
+    def evaluate_episodes(self) -> tuple[Evaluation, list[Trajectory]]:
+        """Run held-out episodes; returns figures over all ranks and this rank's trajectories."""
+        rank, ranks = self.accelerator.process_index, self.accelerator.num_processes
+        tasks = [self.eval_tasks.task(i) for i in range(rank, self.eval_episodes, ranks)]
+        trajectories = self.rollouts.evaluate(tasks, version=self.state.global_step)
+        return summarize(gather_object([record_of(t) for t in trajectories])), trajectories
+
+    # -- checkpoints -----------------------------------------------------------------------------------
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        if self.args.should_save:
+            folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
+            (folder / STATE_FILE).write_text(json.dumps({"task_cursor": self.task_cursor}))
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        state = Path(checkpoint or ".") / STATE_FILE
+        if checkpoint is not None and state.is_file():
+            self.task_cursor = json.loads(state.read_text())["task_cursor"]
+
+
+def environment_reward(env_reward: list[float | None], **columns: Any) -> list[float | None]:
+    """What the environments gave; None for a dead row."""
+    return env_reward
+
+
+def _live_only(reward_func: Callable[..., list[float | None]]) -> Callable[..., list[float | None]]:
+    """A reward function whose verdict on dead rows is None, so that TRL leaves them out."""
+
+    @functools.wraps(reward_func)
+    def wrapped(*args: Any, env_reward: list[float | None], **columns: Any) -> list[float | None]:
+        rewards = reward_func(*args, env_reward=env_reward, **columns)
+        return [None if live is None else r for live, r in zip(env_reward, rewards, strict=True)]
+
+    return wrapped
+
+
+def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    """What reward functions and logs read, one value a row."""
+    trajectories = [row.trajectory for row in rows]
+    return {
+        "env_reward": [row.reward for row in rows],
+        "task_id": [t.episode.task_id if t else "" for t in trajectories],
+        "stop_reason": [str(t.stop_reason) if t else "" for t in trajectories],
+        "success": [bool(t.success) if t else False for t in trajectories],
+        "trajectory": trajectories,
+    }
+
+
+def _tickets(count: int) -> Dataset:
+    """Rows that stand for tasks: TRL wants a data set, the task source has the tasks."""
+    return Dataset.from_dict({"prompt": [[{"role": "user", "content": "ticket"}]] * count})
