@@ -16,7 +16,8 @@ The page and the environment meet in two places:
 
 The page's clock is virtual and starts at `Instance.now`; it moves only while an action is carried out
 (`settle_ms` per action, or what a Wait asks for), so `setTimeout`, animations and `Date` are
-deterministic. `Math.random` is seeded. Pages should fit screens from 480x360 up unless the spec says otherwise.
+deterministic. `Math.random` is seeded. Pages should fit screens from 480x360 up, unless the spec says
+otherwise.
 
 When does an episode end? When `check` says success (unless `ends_on_success=False`: then only when the
 agent answers or terminates), when it says `over` (a wrong side effect that spoils the task: another
