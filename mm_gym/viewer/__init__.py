@@ -1,0 +1,1 @@
+"""Episodes for people to look at."""
