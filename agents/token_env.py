@@ -185,9 +185,8 @@ class TokenEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _answer(self, response: Response, observation: Mapping[str, Any], info: dict[str, Any]) -> Segment:
         messages = with_images(info["messages"], observation["images"])
-        delta = self.renderer.delta(messages, self.trajectory.episode.tools)
-        closing = self.renderer.closing(response.token_ids, response.finish_reason)
-        return Segment([*closing, *delta.token_ids], delta.images)
+        tools = self.trajectory.episode.tools
+        return self.renderer.answer(response.token_ids, response.finish_reason, messages, tools)
 
     def _append_response(self, response: Response) -> None:
         self.trajectory.append(response.token_ids, response.logprobs)
