@@ -18,7 +18,7 @@ from PIL import Image
 from mm_gym.episode import Episode
 
 _STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #222 }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; color: #222 }
 h1 { font-size: 1.4rem } h2 { font-size: 1.05rem; margin: 2.2rem 0 .4rem }
 .message { border-left: 4px solid #ccc; margin: .5rem 0; padding: .3rem .8rem }
 .assistant { border-color: #2a7; background: #f1faf5 } .tool { border-color: #c80 } .system { color: #777 }
