@@ -55,8 +55,8 @@ class Mark:
 class Label:
     """A text at an element and, where it states a size, that size.
 
-    kind: `length` (two points), `angle` (arm, vertex, arm), `arc` (centre, start, end[, via]), `radius`
-    (centre, point) or `text` (any points; states nothing). drawn: False where the question says it instead.
+    kind: `length` (two points), `angle` (arm, vertex, arm), `arc` (centre, start, end[, via]), `area` and `perimeter`
+    (the corners of a polygon) or `text` (a point; states nothing). drawn: False where the question says it instead.
     """
 
     kind: str
@@ -239,6 +239,10 @@ class Figure:
             return self.angle(*label.at)
         if label.kind == "arc":
             return self.arc_measure(*label.at)
+        if label.kind == "area":
+            return self.area(*label.at)
+        if label.kind == "perimeter":
+            return self.perimeter(*label.at)
         raise ValueError(f"a label of kind {label.kind!r} states no size: {label}")
 
     def _sweep(self, centre: str, a: str, b: str, via: str) -> float:

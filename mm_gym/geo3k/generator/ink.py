@@ -104,8 +104,13 @@ def lay_ink(figure: Figure, style: Style, scale: float) -> Ink:
     for name in figure.dots:
         ink.dots.append((pixels[name], 2.0 + style.width / 2))
     for mark in (*figure.marks, *_label_arcs(figure, style)):
-        _DRAW[mark.kind](ink, mark, [pixels[name] for name in mark.at], style)
+        draw_mark(ink, mark, pixels, style)
     return ink
+
+
+def draw_mark(ink: Ink, mark: Mark, pixels: dict[str, complex], style: Style) -> None:
+    """Add one mark to the ink."""
+    _DRAW[mark.kind](ink, mark, [pixels[name] for name in mark.at], style)
 
 
 def _label_arcs(figure: Figure, style: Style) -> list[Mark]:

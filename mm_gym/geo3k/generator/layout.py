@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mm_gym.geo3k.generator.figure import Arc, Figure, Label
-from mm_gym.geo3k.generator.ink import Ink, Style, lay_ink
+from mm_gym.geo3k.generator.figure import Arc, Figure, Label, Mark
+from mm_gym.geo3k.generator.ink import Ink, Style, draw_mark, lay_ink
 from mm_gym.geo3k.generator.placement import (
     Board,
     NoRoom,
@@ -51,10 +51,10 @@ def lay_out(figure: Figure, style: Style) -> Layout:
     """
     spread = _spread(figure)
     last: NoRoom | None = None
-    for growth in GROWTH:
+    for attempt, growth in enumerate(GROWTH):
         span = min(style.span * growth, WIDEST_SPAN)
         try:
-            return _at_scale(figure, style, span / spread)
+            return _at_scale(figure, style, span / spread, leaders=attempt > 0)
         except NoRoom as problem:
             last = problem
         if span == WIDEST_SPAN:
@@ -71,18 +71,18 @@ def _spread(figure: Figure) -> float:
     return float(max(np.ptp(every.real), np.ptp(every.imag)))
 
 
-def _at_scale(figure: Figure, style: Style, scale: float) -> Layout:
+def _at_scale(figure: Figure, style: Style, scale: float, leaders: bool) -> Layout:
     board = Board(lay_ink(figure, style, scale), style)
     pixels = {name: z.conjugate() * scale for name, z in figure.points.items()}
     lines = np.concatenate([np.stack([s.points[:-1], s.points[1:]], axis=1) for s in board.ink.lines])
     middle = complex(np.mean(lines))
     labels = [label for label in figure.labels if label.drawn]
     for label in sorted(labels, key=lambda label: _ORDER[label.kind]):
-        _place(board, figure, label, pixels, lines, middle)
+        _place(board, figure, label, pixels, lines, middle, leaders)
     if figure.letters:
         for name in figure.points:
             if not name.startswith("_"):
-                _place(board, figure, Label("text", (name,), name), pixels, lines, middle)
+                _place(board, figure, Label("text", (name,), name), pixels, lines, middle, leaders)
     return _canvas(board, style, scale)
 
 
@@ -90,13 +90,21 @@ _ORDER = {"angle": 0, "length": 1, "arc": 2, "text": 3}
 
 
 def _place(
-    board: Board, figure: Figure, label: Label, pixels: dict[str, complex], lines: np.ndarray, middle: complex
+    board: Board,
+    figure: Figure,
+    label: Label,
+    pixels: dict[str, complex],
+    lines: np.ndarray,
+    middle: complex,
+    leaders: bool,
 ) -> None:
+    """Place one label; with `leaders`, away from its element where that leaves no room."""
     setting = typeset(label.text, board.style.size)
     at = [pixels[name] for name in label.at]
     target: complex | None = None
     if label.kind == "angle":
-        spots = angle_spots(at[0], at[1], at[2], setting)
+        others = [pixels[o.at[1]] for o in figure.labels if o.kind == "angle" and o.at[1] != label.at[1]]
+        spots = angle_spots(at[0], at[1], at[2], others, setting)
         target = _angle_target(at[0], at[1], at[2])
     elif label.kind == "length":
         spots = segment_spots(at[0], at[1], _nearby(figure, label, pixels, middle), setting)
@@ -109,8 +117,13 @@ def _place(
         spots = point_spots(at[0], lines, dot, setting)
     if board.put(label.kind, label.at, label.text, setting, spots):
         return
-    if target is not None and board.put_with_leader(label.kind, label.at, label.text, setting, target):
-        return
+    if target is not None and leaders:
+        if label.kind == "angle" and not board.style.arcs:  # a leader needs something to point at
+            arc = Ink()
+            draw_mark(arc, Mark("arc", label.at), pixels, board.style)
+            board.add_mark(arc.marks[0])
+        if board.put_with_leader(label.kind, label.at, label.text, setting, target):
+            return
     raise NoRoom(f"no room for the {label.kind} label {label.text!r} at {label.at}")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +19,7 @@ from mm_gym.geo3k.generator.typeset import Setting
 CLEAR = 2.0  # pixels between a label and a stroke
 APART = 4.0  # pixels between two labels
 NEAR = 1.5  # a stroke closer than that to a point passes through it
+OWN = 0.8  # an angle's label is at most that share as far from its vertex as from another
 CORNER = 5.0  # pixels between a leader and the end of any stroke
 LEADER_REACHES = (30.0, 42.0, 56.0, 72.0)
 
@@ -52,7 +54,7 @@ class Board:
     def put(self, kind: str, at: tuple[str, ...], text: str, setting: Setting, spots: Spots) -> bool:
         """Place a label at the cheapest of its free spots; False where none is free."""
         boxes = spots.boxes(setting)
-        free = ~touches(boxes, self.edges, CLEAR)
+        free = ~touches(boxes, self.edges, CLEAR) & np.isfinite(spots.costs)
         for other in self.placed:
             free &= ~overlaps(boxes, np.array(other.box), APART)
         if not free.any():
@@ -61,6 +63,11 @@ class Board:
         left, top, right, bottom = (float(v) for v in boxes[best])
         self.placed.append(Placed(kind, at, text, setting, (left, top, right, bottom)))
         return True
+
+    def add_mark(self, stroke: Stroke) -> None:
+        """Draw one more mark, which labels placed from now on keep clear of."""
+        self.ink.marks.append(stroke)
+        self.edges = np.concatenate([self.edges, np.stack([stroke.points[:-1], stroke.points[1:]], axis=1)])
 
     def put_with_leader(
         self, kind: str, at: tuple[str, ...], text: str, setting: Setting, target: complex
@@ -101,9 +108,8 @@ class Board:
     def _draw_leader(self, start: complex, target: complex) -> None:
         unit = (target - start) / abs(target - start)
         tip = np.array([target, target - unit * 6 * (1 + 0.35j), target - unit * 6 * (1 - 0.35j)])
-        self.ink.marks.append(Stroke(np.array([start, target]), 1.0, self.style.text))
         self.ink.heads.append(Shade(tip, self.style.text))
-        self.edges = np.concatenate([self.edges, [[start, target]]])
+        self.add_mark(Stroke(np.array([start, target]), 1.0, self.style.text))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +126,10 @@ class Spots:
         return np.stack([left, top, left + setting.width, top + setting.height], axis=1)
 
 
-def angle_spots(a: complex, vertex: complex, b: complex, setting: Setting) -> Spots:
-    """Spots inside an angle, near its vertex and near its bisector."""
+def angle_spots(
+    a: complex, vertex: complex, b: complex, others: Sequence[complex], setting: Setting
+) -> Spots:
+    """Spots inside an angle, near its vertex and near its bisector, clearly nearer than to the `others`."""
     to_a, to_b = (a - vertex) / abs(a - vertex), (b - vertex) / abs(b - vertex)
     half = cmath.phase(to_b / to_a) / 2
     reach = min(0.62 * min(abs(a - vertex), abs(b - vertex)), 34 + 0.8 * setting.width)
@@ -130,6 +138,8 @@ def angle_spots(a: complex, vertex: complex, b: complex, setting: Setting) -> Sp
     directions = to_a * np.exp(1j * half * (1 + leans))
     centres = vertex + (radii[:, None] * directions[None, :]).ravel()
     costs = (radii[:, None] + 22 * np.abs(leans)[None, :]).ravel()
+    for other in others:
+        costs = np.where(np.abs(centres - vertex) > OWN * np.abs(centres - other), np.inf, costs)
     return Spots(centres, costs)
 
 
