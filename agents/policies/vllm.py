@@ -117,6 +117,7 @@ class VLLMPolicy:
         self._stopping = False
         self._thread: threading.Thread | None = None
         self._counter = 0
+        self._broken: GenerationFailure | None = None
 
     # -- Policy ------------------------------------------------------------------------------------
 
@@ -126,6 +127,7 @@ class VLLMPolicy:
             return
         self._wake_up()
         self._stopping = False
+        self._broken = None
         self._thread = threading.Thread(target=self._drive, name="vllm-engine", daemon=True)
         self._thread.start()
 
@@ -162,6 +164,8 @@ class VLLMPolicy:
 
     def _send(self, command: _Add | _Abort, also: Callable[[], Any]) -> None:
         with self._wake:
+            if self._broken is not None:
+                raise self._broken
             also()
             self._commands.append(command)
             self._wake.notify()
@@ -258,7 +262,7 @@ class VLLMPolicy:
         )
         try:
             engine.add_request(command.key, command.prompt, params)
-        except ValueError as error:  # too long, too many images: this request's fault, not the engine's
+        except Exception as error:  # too long, too many pictures: this request's fault, not the engine's
             self._settle(command.key, GenerationFailure(f"vLLM refused the request: {error}", kind="refused"))
 
     def _deliver(self, output: Any) -> None:
@@ -283,8 +287,9 @@ class VLLMPolicy:
         if pending is not None:
             pending.loop.call_soon_threadsafe(_resolve, pending.future, result)
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: GenerationFailure) -> None:
         with self._wake:
+            self._broken = error
             keys = list(self._pending)
             self._commands.clear()
         for key in keys:

@@ -264,7 +264,7 @@ def read_verdict(text: str, rubric: Rubric, code: str) -> Verdict:
 
 def _objects(text: str) -> list[dict[str, Any]]:
     """The outermost JSON objects that stand in a text."""
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(strict=False)  # models write raw newlines inside strings
     found: list[dict[str, Any]] = []
     at = text.find("{")
     tries = 0
