@@ -58,16 +58,20 @@ class EnvWorker:
     """
 
     def __init__(self, make: Callable[[], Host], name: str, grace: float = 0.0) -> None:
-        self.broken = False
-        """No call will be answered any more: abandoned, or its host is gone."""
         self.abandoned = False
         """Its thread hangs in a call."""
         self.host: Host | None = None
+        self._over = False
         self._make = make
         self._grace = grace
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+
+    @property
+    def broken(self) -> bool:
+        """Whether no call will be answered any more: abandoned, closed, or its host is gone."""
+        return self._over or bool(getattr(self.host, "broken", False))
 
     async def open(self, timeout: float) -> None:
         """Make the environment."""
@@ -83,13 +87,13 @@ class EnvWorker:
         return await self._call(lambda host: host.finish(stop_reason), timeout, "finish")
 
     async def close(self, timeout: float) -> None:
-        """Close the environment and end the thread; what fails on the way is logged."""
-        if not self.broken and self.host is not None:
+        """Close the environment, also one that is just being made, and end the thread."""
+        if not self._over:
             try:
-                await self._call(lambda host: host.close(), timeout, "close")
+                await self._submit(self._close_host, timeout, "close")
             except EnvironmentFailure as failure:
                 logger.warning("closing an environment failed: %s", failure)
-        self.broken = True
+        self._over = True
         self._jobs.put(None)
 
     @property
@@ -101,17 +105,19 @@ class EnvWorker:
     def _open(self) -> None:
         self.host = self._make()
 
+    def _close_host(self) -> None:
+        if self.host is not None:
+            self.host.close()
+
     async def _call(self, call: Callable[[Host], T], timeout: float, what: str) -> T:
         host = self.host
-        if host is None:
-            raise EnvironmentFailure("the environment was not opened", kind="worker")
+        if host is None or self.broken:
+            raise EnvironmentFailure("the worker is gone", kind="worker")
         if hasattr(host, "timeout"):
             host.timeout = timeout
         return await self._submit(lambda: call(host), timeout + self._grace, what)
 
     async def _submit(self, function: Callable[[], T], timeout: float, what: str) -> T:
-        if self.broken:
-            raise EnvironmentFailure("the worker is gone", kind="worker")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -139,7 +145,7 @@ class EnvWorker:
     def _abandon(self, future: asyncio.Future[Any], what: str, timeout: float) -> None:
         if future.done():
             return
-        self.broken = self.abandoned = True
+        self._over = self.abandoned = True
         self._jobs.put(None)
         future.set_exception(
             EnvironmentFailure(
@@ -152,8 +158,8 @@ class EnvWorker:
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
-        if self.abandoned and self.host is not None:  # it came back after all
-            self.host.close()
+        if self.abandoned:  # it came back after all
+            self._close_host()
 
 
 def _deliver(
@@ -233,8 +239,7 @@ class EnvPool:
         try:
             await worker.open(self.timeouts.make)
         except BaseException:
-            worker.broken = True
-            await self.release(worker, recipe)
+            await self.release(worker, recipe, reusable=False)
             raise
         return worker
 
@@ -268,3 +273,37 @@ class EnvPool:
                 await self._discard(idle.pop())
                 return True
         return False
+
+
+def make_pool(
+    workers: str | Callable[[EnvRecipe], Host], timeouts: Timeouts | None = None, max_open: int = 256
+) -> EnvPool:
+    """A pool whose environments live in threads, child processes or Ray actors.
+
+    Args:
+        workers: "thread", "process", "ray", or a function that makes the host of a recipe.
+        timeouts: Of each call.
+        max_open: Most environments open at once.
+
+    Raises:
+        ValueError: The name is unknown.
+        DependencyNotInstalled: "ray" without Ray.
+    """
+    timeouts = timeouts or Timeouts()
+    if workers == "thread":
+        return EnvPool(EnvHost, timeouts, max_open)
+    if workers == "process":
+        from agents.env_process import EnvServer, ProcessHost
+
+        server = EnvServer()
+        return EnvPool(lambda r: ProcessHost(r, server, timeouts.make), timeouts, max_open, grace=_GRACE)
+    if workers == "ray":
+        from agents.env_ray import RayHost
+
+        return EnvPool(lambda r: RayHost(r, timeouts.make), timeouts, max_open, grace=_GRACE)
+    if isinstance(workers, str):
+        raise ValueError(f'workers must be "thread", "process", "ray" or a function, got {workers!r}')
+    return EnvPool(workers, timeouts, max_open, grace=_GRACE)
+
+
+_GRACE = 5.0

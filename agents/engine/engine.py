@@ -22,9 +22,9 @@ from agents.engine.context import EpisodeContext, Rollout
 from agents.engine.loop import run_episode
 from agents.engine.session import EnvSession
 from agents.engine.stream import Stream, TokenStream
-from agents.env_host import EnvHost, EnvRecipe
+from agents.env_host import EnvRecipe
 from agents.types import GenerationFailure, Policy, SamplingParams, Task, Trajectory
-from agents.workers import EnvPool, Host, Timeouts
+from agents.workers import EnvPool, Host, Timeouts, make_pool
 from mm_gym.errors import EnvironmentFailure
 from mm_gym.stop import StopReason
 
@@ -254,14 +254,7 @@ def _resolve(rollout: str | Rollout) -> Rollout:
 async def _make_pool(
     workers: str | Callable[[EnvRecipe], Host], timeouts: Timeouts | None, max_open: int
 ) -> EnvPool:
-    hosts: dict[str, Callable[[], Callable[[EnvRecipe], Host]]] = {"thread": lambda: EnvHost}
-    if isinstance(workers, str):
-        if workers not in hosts:
-            raise ValueError(f"workers must be one of {sorted(hosts)} or a function, got {workers!r}")
-        host = hosts[workers]()
-    else:
-        host = workers
-    return EnvPool(host, timeouts, max_open, grace=0.0 if host is EnvHost else 5.0)
+    return make_pool(workers, timeouts, max_open)
 
 
 async def _open_gate() -> asyncio.Event:
