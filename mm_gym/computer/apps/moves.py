@@ -44,7 +44,9 @@ def choose(page: PageQuery, k: str, value: str | int, within: str | None = None)
     yield from press(page, k, within)
     listed = at(f"{k}:list")
     inside = page.evaluate(f"document.querySelector('{listed}').scrollHeight > 212")
-    yield from reveal(page, at(f"{k}:{value}"), within=listed if inside else (at(within) if within else None))
+    if inside:
+        yield from reveal(page, at(f"{k}:{value}"), within=listed)
+    yield from reveal(page, at(f"{k}:{value}"), within=at(within) if within else None)
     yield click(page.find(at(f"{k}:{value}")))
 
 

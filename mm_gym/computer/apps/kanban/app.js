@@ -71,6 +71,6 @@ function cardDialog(data, ui) {
   return dialog({ title: "Card", onclose: close, body: [
     field("Title", input({ k: "card-title", value: it.title, oninput: (v) => { it.title = v; } })),
     field("Labels", h("div", { class: "row wrap" }, Object.keys(LABELS).map((l) => button(l, { k: "label:" + l, pressed: it.labels.includes(l), onclick: () => { it.labels = it.labels.includes(l) ? it.labels.filter((x) => x !== l) : [...it.labels, l].sort(); } })))),
-    field("Owner", select({ k: "owner", value: it.owner, label: "Nobody", up: true, options: [{ value: null, label: "Nobody" }, ...app.options.people.map((p) => ({ value: p, label: p }))], onchange: (v) => { it.owner = v; } })),
+    field("Owner", select({ k: "owner", value: it.owner, label: "Nobody", options: [{ value: null, label: "Nobody" }, ...app.options.people.map((p) => ({ value: p, label: p }))], onchange: (v) => { it.owner = v; } })),
   ], actions: [button("Delete", { k: "delete", kind: "danger", icon: "trash", onclick: remove }), button("Done", { k: "done", kind: "primary", onclick: close })] });
 }

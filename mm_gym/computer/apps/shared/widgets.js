@@ -49,16 +49,22 @@ function toggle({ k, checked, onchange, label }) {
     class: "toggle", onclick: () => onchange(!checked) }, h("span", { class: "knob" }));
 }
 
+/** Whether a list of at most 216 px that opens at this button must open upwards to be seen whole. */
+function opensUp(node) {
+  const box = node.getBoundingClientRect(), host = (node.closest(".scroll, .dialog") || document.body).getBoundingClientRect();
+  return box.bottom + 216 > Math.min(host.bottom, innerHeight) && box.top - Math.max(host.top, 0) > host.bottom - box.bottom;
+}
+
 /** A drop-down list; options are strings or {value, label}. The list opens inside the page. */
-function select({ k, value, options, onchange, label, up }) {
+function select({ k, value, options, onchange, label }) {
   const items = options.map((o) => (typeof o === "object" ? o : { value: o, label: o }));
   const chosen = items.find((o) => o.value === value);
   const open = app.ui.menu === k;
   return h("div", { class: "menu-host select" },
     h("button", { type: "button", class: "btn select-button", "data-k": k, "aria-haspopup": "listbox", "aria-expanded": String(open),
-      "aria-label": label, onclick: () => { app.ui.menu = open ? null : k; } },
+      "aria-label": label, onclick: (event) => { app.ui.menu = open ? null : k; app.ui.menuUp = opensUp(event.currentTarget); } },
       h("span", null, chosen ? chosen.label : label || "Choose"), icon("down")),
-    open && h("div", { class: `menu ${up ? "up" : ""}`, role: "listbox", "data-k": k + ":list" }, items.map((o) =>
+    open && h("div", { class: `menu ${app.ui.menuUp ? "up" : ""}`, role: "listbox", "data-k": k + ":list" }, items.map((o) =>
       h("button", { type: "button", role: "option", "aria-selected": String(o.value === value), class: "menu-item",
         "data-k": `${k}:${o.value}`, onclick: () => { app.ui.menu = null; onchange(o.value); } },
         h("span", null, o.label), o.value === value && icon("check")))));
