@@ -14,12 +14,13 @@ import json
 import re
 import secrets
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
+from threading import Lock
 from typing import Any
 
 from mm_gym.text import scalar_text
 
-# Unicode noncharacters, meant for use inside a program. Data that holds one is protected like a special token.
+# Unicode noncharacters, meant for use inside a program. One in data is protected like a special token.
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
 
 
@@ -86,27 +87,37 @@ class TextEncoder:
 
     @cached_property
     def _disguised(self) -> tuple[Any, str]:
-        """A twin of the tokenizer that knows the protected tokens by secret names only.
+        with _LOCK:  # building takes a second or two for a large vocabulary: once, whatever the threads
+            return _twin(self.tokenizer.backend_tokenizer.to_str(), tuple(self.protected))
 
-        Its pipeline is the original's, so that plain text on both sides of a special-token string joins
-        exactly as any other text does.
-        """
-        from tokenizers import Tokenizer
 
-        secret = secrets.token_hex(8)
-        aliases = {text: self._alias(secret, i) for i, text in enumerate(self.protected)}
-        data = json.loads(self.tokenizer.backend_tokenizer.to_str())
-        data["post_processor"] = data["truncation"] = data["padding"] = None
-        for token in data["added_tokens"]:
-            token["content"] = aliases.get(token["content"], token["content"])
-        vocabulary = data["model"].get("vocab")
-        if isinstance(vocabulary, dict):
-            data["model"]["vocab"] = {aliases.get(text, text): i for text, i in vocabulary.items()}
-        twin = Tokenizer.from_str(json.dumps(data))
-        for text, alias in aliases.items():
-            if twin.token_to_id(alias) != self.tokenizer.convert_tokens_to_ids(text):
-                raise ValueError(
-                    f"the tokenizer's special token {text!r} cannot be told from text: its id moved from "
-                    f"{self.tokenizer.convert_tokens_to_ids(text)} to {twin.token_to_id(alias)} under another name"
-                )
-        return twin, secret
+_LOCK = Lock()
+
+
+@lru_cache(maxsize=4)
+def _twin(tokenizer_json: str, protected: tuple[str, ...]) -> tuple[Any, str]:
+    """A twin of the tokenizer that knows the protected tokens by secret names only, and the secret.
+
+    Its pipeline is the original's, so that plain text on both sides of a special-token string joins exactly as
+    any other text does.
+    """
+    from tokenizers import Tokenizer
+
+    secret = secrets.token_hex(8)
+    aliases = {text: TextEncoder._alias(secret, i) for i, text in enumerate(protected)}
+    data = json.loads(tokenizer_json)
+    ids = {token["content"]: token["id"] for token in data["added_tokens"]}
+    data["post_processor"] = data["truncation"] = data["padding"] = None
+    for token in data["added_tokens"]:
+        token["content"] = aliases.get(token["content"], token["content"])
+    vocabulary = data["model"].get("vocab")
+    if isinstance(vocabulary, dict):
+        data["model"]["vocab"] = {aliases.get(text, text): i for text, i in vocabulary.items()}
+    twin = Tokenizer.from_str(json.dumps(data))
+    for text, alias in aliases.items():
+        if twin.token_to_id(alias) != ids[text]:
+            raise ValueError(
+                f"the tokenizer's special token {text!r} cannot be told from text: its id moved from {ids[text]} "
+                f"to {twin.token_to_id(alias)} under another name"
+            )
+    return twin, secret

@@ -82,7 +82,8 @@ class ImageTokens:
             if size in self._cache:
                 self._cache.move_to_end(size)
                 return self._cache[size]
-        expansion = self._pads_alone(size) if self._fast else self._ask_processor(size)
+        fast = self._pads_alone(size) if self._fast else None
+        expansion = fast or self._ask_processor(size)
         with self._lock:
             self._cache[size] = expansion
             if len(self._cache) > _CACHE_SIZE:

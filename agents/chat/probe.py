@@ -121,6 +121,7 @@ class Prober:
             images_first=images_first,
             thinking=self._find_thinking(),
             history_header=header,
+            loop_header=self._find_loop_header(prompt) if tool.own else header,
             dated="strftime_now" in self.template.source,
         )
 
@@ -218,6 +219,21 @@ class Prober:
         between = text[text.index(USER) + len(USER) : text.index(ANSWER)]
         tail = self.controls.common_prefix(self.controls.common_prefix(prompt, closed), between)
         return between[len(tail) :], prompt[len(tail) :]
+
+    def _find_loop_header(self, prompt: str) -> str:
+        """The assistant's header where a tool message follows and no further user message."""
+        messages = [*self._opening(), self._message("assistant", ANSWER), self._tool(RESULT)]
+        closed = self._after(self.template.render(self._opening(), generation_prompt=False), USER)
+        opened = self._after(self.template.render(self._opening()), USER)
+        try:
+            text = self.template.render(messages)
+        except RenderError:  # a tool message needs a call before it: the header is the call's own
+            return prompt
+        if ANSWER not in text:
+            return prompt
+        between = text[text.index(USER) + len(USER) : text.index(ANSWER)]
+        tail = self.controls.common_prefix(self.controls.common_prefix(opened, closed), between)
+        return between[len(tail) :]
 
     def _find_image(self) -> tuple[str | None, str, bool]:
         if not self.placeholders or self.forms["user"] is not Form.BLOCKS:

@@ -96,6 +96,8 @@ class Rules:
     """What happens to an earlier turn's <think> block: "kept", "stripped" or "changed"."""
     history_header: str
     """The assistant's header in the history, up to its text."""
+    loop_header: str
+    """The same for a turn that a tool message follows, after the last user message."""
     dated: bool
     """The template writes today's date: prompts change from day to day."""
 
@@ -106,6 +108,10 @@ class Rules:
             out.append(
                 f"assistant turns start with {self.history_header!r} in a full render's history, with the "
                 f"generation prompt {self.generation_prompt!r} in the stream"
+            )
+        if self.loop_header != self.history_header:
+            out.append(
+                f"assistant turns that tool results follow start with {self.loop_header!r} in a full render"
             )
         if self.thinking != "kept":
             out.append(f"thinking of earlier turns is {self.thinking} in a full render, kept in the stream")

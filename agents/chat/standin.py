@@ -7,7 +7,7 @@ block boundaries matter. Used by the probe report on a bare `.jinja` file, by th
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 # How control tokens look, over all families.
@@ -27,7 +27,14 @@ def control_tokens(template: str) -> list[str]:
     return list(dict.fromkeys(_CONTROL.findall(template)))
 
 
-def byte_tokenizer(template: str, *, eos: str, bos: str | None = None, extra: Sequence[str] = ()) -> Any:
+def byte_tokenizer(
+    template: str,
+    *,
+    eos: str,
+    bos: str | None = None,
+    extra: Sequence[str] = (),
+    named: Mapping[str, str] | None = None,
+) -> Any:
     """A fast tokenizer with this chat template and its control tokens.
 
     Args:
@@ -35,6 +42,7 @@ def byte_tokenizer(template: str, *, eos: str, bos: str | None = None, extra: Se
         eos: The end-of-turn or end-of-text token; added when the template does not name it.
         bos: The token that templates know as `bos_token`.
         extra: Further control tokens (pads, picture marks).
+        named: Control tokens that a processor looks up by attribute (`boi_token`).
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -54,7 +62,12 @@ def byte_tokenizer(template: str, *, eos: str, bos: str | None = None, extra: Se
     plain = dict.fromkeys(_PLAIN.findall(template))
     backend.add_tokens([AddedToken(t, special=False, normalized=False) for t in plain])
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=backend, eos_token=eos, pad_token="<|pad|>", bos_token=bos, padding_side="left"
+        tokenizer_object=backend,
+        eos_token=eos,
+        pad_token="<|pad|>",
+        bos_token=bos,
+        padding_side="left",
+        extra_special_tokens=dict(named or {}),
     )
     tokenizer.chat_template = template
     return tokenizer
