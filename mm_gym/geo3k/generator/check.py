@@ -42,8 +42,8 @@ def unsuitable(draft: Draft, layout: Layout) -> str | None:
         return f"the answer {answer} is out of range"
     if draft.places is not None and rounding_margin(draft.answer, draft.places) < 0.02:
         return "the answer rounds either way"
-    if draft.places and "." not in write(draft.answer, draft.places):
-        return "the rounded answer shows no decimals"
+    if draft.places and len(write(draft.answer, draft.places).partition(".")[2]) < draft.places:
+        return "the rounded answer ends in a zero"
     if not draft.echoes and _stands_in_figure(draft):
         return "the answer stands in the figure"
     return _crowded(draft.figure, layout)

@@ -18,6 +18,7 @@ from mm_gym.geo3k.generator.typeset import Setting
 
 CLEAR = 2.0  # pixels between a label and a stroke
 APART = 4.0  # pixels between two labels
+CROWD, CROWDING = 22.0, 12.0  # labels nearer than that many pixels cost up to that much
 NEAR = 1.5  # a stroke closer than that to a point passes through it
 OWN = 0.8  # an angle's label is at most that share as far from its vertex as from another
 CORNER = 5.0  # pixels between a leader and the end of any stroke
@@ -55,11 +56,13 @@ class Board:
         """Place a label at the cheapest of its free spots; False where none is free."""
         boxes = spots.boxes(setting)
         free = ~touches(boxes, self.edges, CLEAR) & np.isfinite(spots.costs)
+        costs = spots.costs
         for other in self.placed:
             free &= ~overlaps(boxes, np.array(other.box), APART)
+            costs = costs + CROWDING * np.maximum(0, 1 - gaps(boxes, np.array(other.box)) / CROWD)
         if not free.any():
             return False
-        best = int(np.argmin(np.where(free, spots.costs, np.inf)))
+        best = int(np.argmin(np.where(free, costs, np.inf)))
         left, top, right, bottom = (float(v) for v in boxes[best])
         self.placed.append(Placed(kind, at, text, setting, (left, top, right, bottom)))
         return True
@@ -160,15 +163,16 @@ def segment_spots(a: complex, b: complex, middle: complex, setting: Setting) -> 
 
 
 def arc_spots(points: np.ndarray, centre: complex, setting: Setting) -> Spots:
-    """Spots outside an arc given by points along it, near its middle."""
+    """Spots beside an arc given by points along it, near its middle, rather outside."""
     centres, costs = [], []
     for share in (0.5, 0.44, 0.56, 0.38, 0.62, 0.3, 0.7):
         on = points[round(share * (len(points) - 1))]
         out = (on - centre) / abs(on - centre)
         reach = setting.width / 2 * abs(out.real) + setting.height / 2 * abs(out.imag)
-        for gap in (4.0, 7.0, 11.0):
-            centres.append(on + out * (reach + gap))
-            costs.append(gap + 40 * abs(share - 0.5))
+        for side, side_cost in ((1, 0.0), (-1, 6.0)):
+            for gap in (4.0, 7.0, 11.0):
+                centres.append(on + out * side * (reach + gap))
+                costs.append(side_cost + gap + 40 * abs(share - 0.5))
     return Spots(np.array(centres), np.array(costs))
 
 
@@ -211,6 +215,13 @@ def overlaps(boxes: np.ndarray, other: np.ndarray, margin: float) -> np.ndarray:
         & (boxes[:, 1] < other[3] + margin)
         & (other[1] < boxes[:, 3] + margin)
     )
+
+
+def gaps(boxes: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Distance of boxes (K, 4) from another box (4,), 0 where they overlap; (K,)."""
+    across = np.maximum(np.maximum(boxes[:, 0] - other[2], other[0] - boxes[:, 2]), 0)
+    down = np.maximum(np.maximum(boxes[:, 1] - other[3], other[1] - boxes[:, 3]), 0)
+    return np.hypot(across, down)
 
 
 def _widest_gap(point: complex, lines: np.ndarray) -> float:

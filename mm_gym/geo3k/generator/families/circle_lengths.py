@@ -154,21 +154,21 @@ def tangent_and_radius(rng: np.random.Generator, level: int) -> Draft:
     if level < 3:
         figure.segment(o, p)
         figure.label_length(o, a, radius)
-        if level == 1:
-            states = ("x", whole_length) if chance(rng, 0.5) else (tangent, "x")
-        else:
-            states = (tangent, "x")
-        figure.label_length(a, p, states[0])
-        figure.label_length(o, p, states[1])
-        if states[0] == "x":
-            value = sympy.sqrt(whole_length**2 - radius**2)
-            solution = f"{rule}: x = √({whole_length}² − {radius}²) = {plain(value)}."
-        else:
-            value = sympy.sqrt(radius**2 + tangent**2)
-            solution = f"{rule}: x = √({radius}² + {tangent}²) = {plain(value)}."
+        if level == 1 and chance(rng, 0.5):
+            figure.letters = True
+            figure.label_length(a, p, "x")
+            given = figure.given("length", (o, p), whole_length)
+            value = sympy.sqrt(given.offset**2 - radius**2)
+            draft = for_unknown(rng, figure, value, f"{rule}: x = √({given}² − {radius}²) = {plain(value)}.")
+            draft.question = f"If ${o}{p} = {given}$, {draft.question[0].lower()}{draft.question[1:]}"
+            return tangent_text(draft)
+        figure.label_length(a, p, tangent)
+        value = sympy.sqrt(radius**2 + tangent**2)
         if not simple_root(value, 130) or (level == 2) == bool(value.is_Integer):
             raise Unsuitable("an ugly root")
-        return tangent_text(for_unknown(rng, figure, value, solution))
+        figure.letters = True
+        solution = f"{rule}: {o}{p} = √({radius}² + {tangent}²) = {plain(value)}."
+        return tangent_text(Draft(figure, find_length(rng, o + p), value, lambda f: f.length(o, p), solution))
     outer = whole_length - radius
     figure.point(b, complex(radius, tangent) / whole_length * radius)
     figure.claims.append(("same", (o, a, o, b)))
@@ -263,6 +263,8 @@ def _secants(
     radius = figure.length(centre, a)
     if not 0.2 < min(near, other) / radius or not max(whole_a, whole_b) / radius < 4.5:
         raise Unsuitable("a small or a large circle")
+    if min(figure.length(a, b), figure.length(c, d)) < 0.8 * radius:
+        raise Unsuitable("a secant is nearly a tangent")
     figure.circle(centre, radius, a, b, c, d)
     figure.path(p, a, b)
     figure.path(p, c, d)
@@ -315,7 +317,7 @@ def secant_and_tangent(rng: np.random.Generator, level: int) -> Draft:
     points = figure.points
     centre = figure.point("_centre", circumcentre(points[a], points[b], points[t]))
     radius = figure.length(centre, t)
-    if not 0.25 < outer / radius < 3:
+    if not 0.25 < outer / radius < 3 or inner < 0.8 * radius:
         raise Unsuitable("a small or a large circle")
     figure.circle(centre, radius, a, b, t)
     figure.claims.append(("perpendicular", (centre, t, p)))
