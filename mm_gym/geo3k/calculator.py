@@ -30,10 +30,10 @@ def calculate(expression: str) -> str:
 
 def format_number(value: Decimal) -> str:
     """The value to 10 significant digits, without trailing zeros."""
-    if value == value.to_integral_value() and abs(value) < Decimal("1e20"):
+    if value == value.to_integral_value() and value.copy_abs() < Decimal("1e20"):
         return str(int(value))
     rounded = Context(prec=10).plus(value).normalize()
-    plain = Decimal("1e-6") <= abs(rounded) < Decimal("1e20")
+    plain = Decimal("1e-6") <= rounded.copy_abs() < Decimal("1e20")
     return f"{rounded:f}" if plain else f"{rounded:e}"
 
 

@@ -3,7 +3,7 @@ r"""Arithmetic as people and LaTeX write it, read and evaluated with bounded tim
 Knows numbers, + - * / ^, roots, fractions, mixed numbers, pi, sin, cos, tan and their inverses (degrees),
 in plain, unicode and LaTeX writing. Does not know units, names or what an answer is (`grading`), and never
 evaluates anything as code. Values are `decimal.Decimal` of 60 digits: equal forms agree to far more digits
-than different ones of this size can.
+than different ones of this size can. All arithmetic goes through an own context, never the thread's.
 """
 
 from __future__ import annotations
@@ -64,11 +64,12 @@ def round_places(value: Decimal, places: int) -> Decimal:
 
 
 def equal(left: Decimal, right: Decimal) -> bool:
-    """Whether two values are the same number (to 40 digits, far below what rounding leaves)."""
+    """Whether two values are the same number, to 40 digits: what is left of rounding at 60."""
     if left == right:
         return True
-    scale = max(abs(left), abs(right))
-    return abs(left - right) <= scale * Decimal("1e-24")
+    ctx = context()
+    difference = ctx.abs(ctx.subtract(left, right))
+    return difference <= ctx.multiply(max(ctx.abs(left), ctx.abs(right)), Decimal("1e-40"))
 
 
 # -- reading -----------------------------------------------------------------------------------------------
@@ -273,7 +274,7 @@ class _Parser:
         if not self.take("^"):
             return base
         exponent = self.signed_power()  # right associative: 2^3^2 is 2^9
-        if abs(exponent) > MAX_EXPONENT:
+        if not -MAX_EXPONENT <= exponent <= MAX_EXPONENT:
             raise ExpressionError(f"the exponent {_short(exponent)} is beyond {MAX_EXPONENT}")
         return self.context.power(base, exponent)
 
@@ -315,7 +316,7 @@ class _Parser:
             return self.context.sqrt(value)
         if not (2 < degree <= MAX_EXPONENT and degree == degree.to_integral_value()):
             raise ExpressionError(f"a root's degree must be a whole number from 2 to {MAX_EXPONENT}")
-        root = self.context.power(abs(value), self.context.divide(Decimal(1), degree))
+        root = self.context.power(value.copy_abs(), self.context.divide(Decimal(1), degree))
         if value < 0 and degree % 2 == 0:
             raise ExpressionError("an even root of a negative number")
         return root.copy_sign(value)
@@ -344,12 +345,12 @@ def _short(value: Decimal) -> str:
 def _sine(degrees: Decimal, ctx: Context) -> Decimal:
     """Taylor series after an exact reduction to -90 to 90 degrees."""
     degrees = ctx.remainder_near(degrees, Decimal(360))
-    if abs(degrees) > 90:
+    if degrees.copy_abs() > 90:
         degrees = ctx.subtract(Decimal(180).copy_sign(degrees), degrees)
     x = ctx.divide(ctx.multiply(degrees, _PI), Decimal(180))
     square, term, total = ctx.multiply(x, x), x, x
     for n in range(2, 80, 2):
-        term = ctx.divide(ctx.multiply(term, -square), Decimal(n * (n + 1)))
+        term = ctx.divide(ctx.multiply(term, ctx.minus(square)), Decimal(n * (n + 1)))
         total = ctx.add(total, term)
     return ctx.quantize(total, Decimal("1e-50"))
 
@@ -366,7 +367,7 @@ def _inverse(name: str) -> Callable[[Decimal, Context], Decimal]:
     function = getattr(math, name)
 
     def inverse(value: Decimal, ctx: Context) -> Decimal:
-        if name != "atan" and abs(value) > 1:
+        if name != "atan" and value.copy_abs() > 1:
             raise ExpressionError(f"{name} takes values from -1 to 1, got {_short(value)}")
         return ctx.create_decimal(repr(round(math.degrees(function(float(value))), 12)))
 
