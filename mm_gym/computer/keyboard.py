@@ -20,7 +20,7 @@ _NAMED: dict[str, tuple[str, int]] = {
         "ArrowDown": 40, "PrintScreen": 44, "Insert": 45, "Delete": 46, "ContextMenu": 93, "NumLock": 144,
         "ScrollLock": 145,
     }.items()},
-    **{key: (f"{key}Left", code) for key, code in {"Shift": 16, "Control": 17, "Alt": 18, "Meta": 91}.items()},
+    **{k: (f"{k}Left", code) for k, code in {"Shift": 16, "Control": 17, "Alt": 18, "Meta": 91}.items()},
     **{f"F{n}": (f"F{n}", 111 + n) for n in range(1, 25)},
     " ": ("Space", 32),
 }  # fmt: skip

@@ -1,0 +1,154 @@
+"""Solvers for MiniWoB++ tasks whose goal says plainly what to do: for warm-up data, tests and baselines.
+
+Each reads the goal's words and looks elements up on the page; it acts with the mouse and keyboard only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from mm_gym.computer.actions import Action, Keys, Type
+from mm_gym.computer.tasks import PageQuery, click
+
+Solver = Callable[[PageQuery, str], Iterator[Action]]
+
+
+def _quoted(goal: str) -> list[str]:
+    return re.findall(r'"([^"]*)"', goal)
+
+
+def _click_first(selector: str) -> Solver:
+    def solve(page: PageQuery, goal: str) -> Iterator[Action]:
+        yield click(page.find(selector))
+
+    return solve
+
+
+def _click_named(selector: str) -> Solver:
+    """Click the element whose text the goal quotes."""
+
+    def solve(page: PageQuery, goal: str) -> Iterator[Action]:
+        yield click(page.find(selector, text=_quoted(goal)[0]))
+
+    return solve
+
+
+def _click_sequence(page: PageQuery, goal: str) -> Iterator[Action]:
+    yield click(page.find("#subbtn"))
+    yield click(page.find("#subbtn2"))
+
+
+def _focus_nth(page: PageQuery, goal: str) -> Iterator[Action]:
+    number = re.search(r"(\d+)(?:st|nd|rd|th)", goal)
+    yield click(page.find("#area input", index=int(number[1]) - 1 if number else 0))
+
+
+def _enter_text(page: PageQuery, goal: str) -> Iterator[Action]:
+    yield click(page.find("#tt"))
+    yield Type(_quoted(goal)[0])
+    yield click(page.find("#subbtn"))
+
+
+def _enter_password(page: PageQuery, goal: str) -> Iterator[Action]:
+    for field in ("#password", "#verify"):
+        yield click(page.find(field))
+        yield Type(_quoted(goal)[0])
+    yield click(page.find("#subbtn"))
+
+
+def _login(page: PageQuery, goal: str) -> Iterator[Action]:
+    for field, text in zip(("#username", "#password"), _quoted(goal), strict=True):
+        yield click(page.find(field))
+        yield Type(text)
+    yield click(page.find("#subbtn"))
+
+
+def _click_color(page: PageQuery, goal: str) -> Iterator[Action]:
+    wanted = re.search(r"(\w+) (?:colored )?box", goal)
+    yield click(page.find(f'#area .color[data-color="{wanted[1] if wanted else ""}"]'))
+
+
+def _click_dialog(page: PageQuery, goal: str) -> Iterator[Action]:
+    yield click(page.find(".ui-dialog-titlebar-close"))
+
+
+def _click_dialog_2(page: PageQuery, goal: str) -> Iterator[Action]:
+    wanted = _quoted(goal)[0]
+    if wanted.lower() == "x":
+        yield click(page.find(".ui-dialog-titlebar-close"))
+    else:
+        yield click(page.find(".ui-dialog-buttonset button", text=wanted))
+
+
+def _click_tab(page: PageQuery, goal: str) -> Iterator[Action]:
+    number = re.search(r"Tab #?(\d+)", goal)
+    yield click(page.find("#tabs-nav a, #area ul a, .ui-tabs-nav a", index=int(number[1]) - 1 if number else 0))
+
+
+def _click_option(page: PageQuery, goal: str) -> Iterator[Action]:
+    wanted = re.match(r"Select (.*) and click Submit", goal)
+    yield click(page.find("#area label", text=wanted[1] if wanted else ""))
+    yield click(page.find("#subbtn"))
+
+
+def _click_checkboxes(page: PageQuery, goal: str) -> Iterator[Action]:
+    wanted = re.match(r"Select (.*) and click Submit", goal)
+    names = [n.strip() for n in wanted[1].split(",")] if wanted else []
+    for name in names:
+        if name != "nothing":
+            yield click(page.find("#area label", text=name))
+    yield click(page.find("#subbtn"))
+
+
+def _enter_text_2(page: PageQuery, goal: str) -> Iterator[Action]:
+    text = _quoted(goal)[0]
+    yield click(page.find("#tt"))
+    yield Type(text.upper() if "upper case" in goal else text.lower())
+    yield click(page.find("#subbtn"))
+
+
+def _unselected_sum(page: PageQuery, goal: str) -> Iterator[Action]:
+    parts = re.match(r"\s*(\d+)\s*([-+x])\s*(\d+)", str(page.evaluate("document.querySelector('#math-container').textContent")))
+    assert parts is not None
+    left, right = int(parts[1]), int(parts[3])
+    answer = {"+": left + right, "-": left - right, "x": left * right}[parts[2]]
+    yield click(page.find("#math-answer"))
+    yield Type(str(answer))
+    yield click(page.find("#subbtn"))
+
+
+def _copy_paste(page: PageQuery, goal: str) -> Iterator[Action]:
+    yield click(page.find("textarea"))
+    yield Keys(("Control", "a"))
+    yield Keys(("Control", "c"))
+    yield click(page.find("#answer-input"))
+    yield Keys(("Control", "v"))
+    yield click(page.find("#subbtn"))
+
+
+SOLVERS: dict[str, Solver] = {
+    "click-test": _click_first("#subbtn"),
+    "click-test-2": _click_first("#subbtn"),
+    "click-test-transfer": _click_first("#subbtn"),
+    "click-button": _click_named("#area button"),
+    "click-button-sequence": _click_sequence,
+    "click-link": _click_named("#area .alink"),
+    "click-color": _click_color,
+    "click-dialog": _click_dialog,
+    "click-dialog-2": _click_dialog_2,
+    "click-tab": _click_tab,
+    "click-option": _click_option,
+    "click-checkboxes": _click_checkboxes,
+    "click-checkboxes-transfer": _click_checkboxes,
+    "focus-text": _click_first("#tt"),
+    "focus-text-2": _focus_nth,
+    "enter-text": _enter_text,
+    "enter-text-2": _enter_text_2,
+    "enter-text-dynamic": _enter_text,
+    "enter-password": _enter_password,
+    "login-user": _login,
+    "simple-arithmetic": _unselected_sum,
+    "copy-paste": _copy_paste,
+}
+"""By task name."""
