@@ -61,7 +61,7 @@ class EpisodeContext:
         self.started = time.monotonic()
         self._retries = retries
         self._seed = seed
-        self._gate = gate
+        self.gate = gate
         self._seconds: Counter[str] = Counter()
         self._turn_retries: Counter[str] = Counter()
         self._generation: asyncio.Future[str] | None = None
@@ -156,9 +156,9 @@ class EpisodeContext:
                 self._generation = None
 
     async def _pass_gate(self) -> None:
-        if not self._gate.is_set():
+        if not self.gate.is_set():
             async with _Timer(self._seconds, "waiting"):
-                await self._gate.wait()
+                await self.gate.wait()
 
     # -- the record ------------------------------------------------------------------------------------
 

@@ -78,6 +78,7 @@ class RolloutEngine:
         self._pool = self._loop.run(_make_pool(workers, timeouts, max_open))
         self._gate = self._loop.run(_open_gate())
         self._turnstile = self._loop.run(_make_lock())
+        self._running: set[EpisodeContext] = set()
         self._counter = 0
         self._closed = False
         weakref.finalize(self, _close_all, self._loop, self._pool)
@@ -99,13 +100,7 @@ class RolloutEngine:
             Exception: What a policy or a rollout function raised that is no failure of a back end; all
                 environments are closed then, as at Ctrl-C.
         """
-        future = self.submit(tasks)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            self._loop.run(self._pool.close())
-            raise
+        return self.wait(self.submit(tasks))
 
     async def acollect(self, tasks: Sequence[Task]) -> list[Trajectory]:
         """`collect` for a caller with an event loop of its own."""
@@ -113,9 +108,7 @@ class RolloutEngine:
 
     def submit(self, tasks: Sequence[Task]) -> Future[list[Trajectory]]:
         """Begin to collect; the future holds what `collect` returns. Collections run one after another."""
-        if self._closed:
-            raise RuntimeError("the engine is closed: make a new one")
-        return self._loop.submit(self._collect(list(tasks)))
+        return self.run_exclusively(lambda: self._collect(list(tasks)))
 
     @property
     def open_environments(self) -> int:
@@ -139,27 +132,61 @@ class RolloutEngine:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
+    # -- for schedulers such as GroupCollector ---------------------------------------------------------
+
+    def run_exclusively(self, make: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Run a coroutine on the engine's loop with the policy started, and nothing else collecting."""
+        if self._closed:
+            raise RuntimeError("the engine is closed: make a new one")
+        return self._loop.submit(self._exclusively(make))
+
+    def wait(self, future: Future[T]) -> T:
+        """The future's result; at any exception, Ctrl-C too, it is cancelled and all environments closed."""
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            self._loop.run(self._pool.close())
+            raise
+
+    def new_gate(self) -> asyncio.Event:
+        """A gate, open at first, that episodes pass before each turn."""
+        return self._loop.run(_open_gate())
+
+    def begin(self, task: Task, sample: int, gate: asyncio.Event) -> asyncio.Task[Trajectory]:
+        """Start an episode on the engine's loop (to be called there); it outlives the collection."""
+        return asyncio.ensure_future(self._sample(task, sample, gate))
+
+    def interrupt(self, gate: asyncio.Event) -> None:
+        """Drop the turns that are being sampled behind a closed gate (to be called on the engine's loop)."""
+        for context in self._running:
+            if context.gate is gate:
+                context.interrupt()
+
     # -- collecting ------------------------------------------------------------------------------------
 
-    async def _collect(self, tasks: list[Task]) -> list[Trajectory]:
+    async def _exclusively(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         async with self._turnstile:
             await self.policy.start()
             try:
-                trajectories = await _all(self._sample(task, n) for task, n in _numbered(tasks))
+                return await make()
             except BaseException:
                 await self._pool.close()
                 raise
             finally:
                 await self.policy.stop()
+
+    async def _collect(self, tasks: list[Task]) -> list[Trajectory]:
+        trajectories = await _all(self._sample(task, n, self._gate) for task, n in _numbered(tasks))
         if not self.groups.keep_survivors:
             drop_broken_groups(trajectories)
         return trajectories
 
-    async def _sample(self, task: Task, sample: int) -> Trajectory:
+    async def _sample(self, task: Task, sample: int, gate: asyncio.Event) -> Trajectory:
         """One episode; begun afresh after a loss as often as the group's policy allows."""
         failures: Counter[str] = Counter()
         for attempt in range(self.groups.refills + 1):
-            trajectory = await self._episode(task, sample, attempt)
+            trajectory = await self._episode(task, sample, attempt, gate)
             if not trajectory.masked:
                 break
             if attempt < self.groups.refills:
@@ -168,7 +195,7 @@ class RolloutEngine:
             trajectory.failures[kind] = trajectory.failures.get(kind, 0) + count
         return trajectory
 
-    async def _episode(self, task: Task, sample: int, attempt: int) -> Trajectory:
+    async def _episode(self, task: Task, sample: int, attempt: int, gate: asyncio.Event) -> Trajectory:
         self._counter += 1
         name = f"{self._counter}-{task.env_id}-{task.group}-{sample}"
         session = EnvSession(self._pool, task, self.retries, name, self.budgets.max_turns)
@@ -181,8 +208,9 @@ class RolloutEngine:
             budgets=self.budgets,
             retries=self.retries,
             seed=self.seed,
-            gate=self._gate,
+            gate=gate,
         )
+        self._running.add(context)
         try:
             await self.rollout(context)
         except EnvironmentFailure as failure:
@@ -190,6 +218,7 @@ class RolloutEngine:
         except GenerationFailure as failure:
             context.lose(StopReason.GENERATION_FAILURE, failure)
         finally:
+            self._running.discard(context)
             await session.close()
         return context.seal()
 
