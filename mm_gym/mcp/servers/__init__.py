@@ -1,0 +1,1 @@
+"""MCP servers of our own: examples, test parts, and tools for any MCP client."""
