@@ -42,7 +42,7 @@ function update(node, vnode) {
     if (name !== "value" && name !== "checked") setProp(node, name, vnode.props[name], before[name]);
   }
   node._props = vnode.props;
-  sync(node, vnode.children);
+  if (!vnode.props.unmanaged) sync(node, vnode.children); // else its content is the app's own business
   for (const name of ["value", "checked"]) {
     if (name in vnode.props && node[name] !== vnode.props[name]) node[name] = vnode.props[name];
   }
@@ -51,7 +51,7 @@ function update(node, vnode) {
 function setProp(node, name, value, before) {
   if (name.startsWith("on")) {
     node[name] = value ? (event) => (value(event), app.render()) : null;
-  } else if (name === "key" || value === before) {
+  } else if (name === "key" || name === "unmanaged" || value === before) {
     return;
   } else if (value == null || value === false) {
     node.removeAttribute(name);
@@ -62,25 +62,25 @@ function setProp(node, name, value, before) {
 
 /** Make the children of `parent` what `vnodes` say, keeping nodes (and so focus and scroll) where they fit. */
 function sync(parent, vnodes) {
+  const keyOf = (node) => node && node._props && node._props.key;
+  const wanted = new Set(vnodes.map((v) => v.props && v.props.key).filter((key) => key !== undefined));
   let node = parent.firstChild;
+  const drop = () => { const next = node.nextSibling; node.remove(); node = next; };
   for (const vnode of vnodes) {
-    if (node && fits(node, vnode)) {
-      update(node, vnode);
-      node = node.nextSibling;
-    } else if (node) {
-      const fresh = create(vnode);
-      const next = node.nextSibling;
-      parent.replaceChild(fresh, node);
-      node = next;
-    } else {
-      parent.appendChild(create(vnode));
-    }
+    while (keyOf(node) !== undefined && keyOf(node) !== null && !wanted.has(keyOf(node))) drop();
+    const key = vnode.props && vnode.props.key;
+    const match = node && fits(node, vnode) ? node : key === undefined ? null : later(node, vnode);
+    if (!match) parent.insertBefore(create(vnode), node);
+    else if (match !== node) { parent.insertBefore(match, node); update(match, vnode); }
+    else { node = node.nextSibling; update(match, vnode); }
   }
-  while (node) {
-    const next = node.nextSibling;
-    node.remove();
-    node = next;
-  }
+  while (node) drop();
+}
+
+/** The node among the following siblings that a keyed vnode describes. */
+function later(node, vnode) {
+  while (node && !fits(node, vnode)) node = node.nextSibling;
+  return node;
 }
 
 const app = {
@@ -88,18 +88,20 @@ const app = {
   ui: {},
   options: {},
   view: null,
+  collect: null, // brings data up to date before it is read, where part of it lives in the page itself
 
   /** Draw the app once its script has run: `ui` is its first view state, `view(data, ui)` gives the page. */
   start(page) {
     document.addEventListener("DOMContentLoaded", () => app.begin(page));
   },
 
-  begin({ ui, view, keys }) {
+  begin({ ui, view, keys, ready, collect }) {
     const given = window.APP_STATE || { data: {} };
     app.data = given.data;
     app.options = given.options || {};
     app.ui = { menu: null, toast: null, ...ui, ...(given.ui || {}) };
     app.view = view;
+    app.collect = collect || null;
     applyTheme(given.theme || {});
     document.addEventListener("mousedown", (event) => {
       app.ui.toast = null;
@@ -113,6 +115,8 @@ const app = {
     });
     document.addEventListener("contextmenu", (event) => event.preventDefault());
     document.addEventListener("dragstart", (event) => event.preventDefault());
+    app.render();
+    if (ready) ready(app.data, app.ui);
     app.render();
   },
 
@@ -130,6 +134,7 @@ const app = {
 
   /** The whole state, as plain data: what a checker reads. */
   getState() {
+    if (app.collect) app.collect(app.data);
     return JSON.parse(JSON.stringify({ data: app.data, ui: app.ui }));
   },
 };
