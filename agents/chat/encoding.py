@@ -10,12 +10,10 @@ Knows tokenizers. Must not know roles, turns or images.
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
-from collections.abc import Iterable
-from functools import cached_property, lru_cache
-from threading import Lock
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 from mm_gym.text import scalar_text
@@ -72,52 +70,45 @@ class TextEncoder:
         """Ids of rendered text. No tokens are added."""
         if _OPEN not in rendered:
             return list(self.tokenizer.encode(rendered, add_special_tokens=False))
-        tokenizer, secret = self._disguised
-        hidden = self._any.sub(
-            lambda m: m[0] if m[0] in (_OPEN, _CLOSE) else self._alias(secret, self._index[m[0]]), rendered
-        )
-        return list(tokenizer.encode(self.reveal(hidden), add_special_tokens=False).ids)
+        aliases = self._disguised.aliases
+        hidden = self._any.sub(lambda m: aliases.get(m[0], m[0]), rendered)
+        return self._disguised.encode(self.reveal(hidden))
 
     def _mark(self, text: str) -> str:
         return f"{_OPEN}{self._index[text]}{_CLOSE}"
 
-    @staticmethod
-    def _alias(secret: str, index: int) -> str:
-        return f"{_CLOSE}{secret}.{index}{_OPEN}"
-
     @cached_property
-    def _disguised(self) -> tuple[Any, str]:
-        with _LOCK:  # building takes a second or two for a large vocabulary: once, whatever the threads
-            return _twin(self.tokenizer.backend_tokenizer.to_str(), tuple(self.protected))
+    def _disguised(self) -> _Disguised:
+        return _Disguised(self.tokenizer.backend_tokenizer, self.protected)
 
 
-_LOCK = Lock()
+class _Disguised:
+    """The tokenizer's pipeline, with the protected tokens under secret names only.
 
-
-@lru_cache(maxsize=4)
-def _twin(tokenizer_json: str, protected: tuple[str, ...]) -> tuple[Any, str]:
-    """A twin of the tokenizer that knows the protected tokens by secret names only, and the secret.
-
-    Its pipeline is the original's, so that plain text on both sides of a special-token string joins exactly as
-    any other text does.
+    Since nothing else differs, plain text around a special-token string joins as any other text does.
     """
-    from tokenizers import Tokenizer
 
-    secret = secrets.token_hex(8)
-    aliases = {text: TextEncoder._alias(secret, i) for i, text in enumerate(protected)}
-    data = json.loads(tokenizer_json)
-    ids = {token["content"]: token["id"] for token in data["added_tokens"]}
-    data["post_processor"] = data["truncation"] = data["padding"] = None
-    for token in data["added_tokens"]:
-        token["content"] = aliases.get(token["content"], token["content"])
-    vocabulary = data["model"].get("vocab")
-    if isinstance(vocabulary, dict):
-        data["model"]["vocab"] = {aliases.get(text, text): i for text, i in vocabulary.items()}
-    twin = Tokenizer.from_str(json.dumps(data))
-    for text, alias in aliases.items():
-        if twin.token_to_id(alias) != ids[text]:
-            raise ValueError(
-                f"the tokenizer's special token {text!r} cannot be told from text: its id moved from {ids[text]} "
-                f"to {twin.token_to_id(alias)} under another name"
-            )
-    return twin, secret
+    def __init__(self, backend: Any, protected: Sequence[str]) -> None:
+        from tokenizers import AddedToken, Tokenizer
+
+        secret = secrets.token_hex(8)
+        self.aliases = {text: f"{_CLOSE}{secret}.{i}{_OPEN}" for i, text in enumerate(protected)}
+        self._twin = Tokenizer(backend.model)  # shares the vocabulary
+        self._twin.normalizer, self._twin.pre_tokenizer = backend.normalizer, backend.pre_tokenizer
+        self._original: dict[int, int] = {}
+        for index, token in sorted(backend.get_added_tokens_decoder().items()):
+            name = self.aliases.get(token.content, token.content)
+            flags = {
+                f: getattr(token, f) for f in ("single_word", "lstrip", "rstrip", "normalized", "special")
+            }
+            self._twin.add_tokens([AddedToken(name, **flags)])
+            self._original[self._twin.token_to_id(name)] = index
+        for text in protected:
+            if backend.token_to_id(text) in self.encode(text):
+                raise ValueError(
+                    f"the tokenizer's model makes the special token {text!r} out of plain text: data that holds "
+                    "it cannot be kept apart from what the template writes"
+                )
+
+    def encode(self, text: str) -> list[int]:
+        return [self._original.get(i, i) for i in self._twin.encode(text, add_special_tokens=False).ids]
