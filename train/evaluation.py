@@ -1,7 +1,7 @@
 """Held-out episodes in figures: success with its interval, turns, tool use, stop reasons.
 
-Knows trajectories; neither trainers nor how episodes were collected. A record of an episode is small and
-plain, so that ranks can exchange them.
+Knows trajectories; not trainers. A record of an episode is small and plain, so that ranks can exchange
+them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from accelerate import PartialState
+from accelerate.utils import gather_object
+
 from agents.types import Trajectory
-from train.tasks import name_of
+from train.rollouts import Rollouts
+from train.tasks import TaskSource, name_of
 
 
 @dataclass(frozen=True)
@@ -143,3 +147,23 @@ def wilson(successes: int, n: int, z: float = 1.96) -> tuple[float, float]:
     center = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     return max(0.0, center - half), min(1.0, center + half)
+
+
+def held_out(
+    rollouts: Rollouts, tasks: TaskSource, episodes: int, *, version: int = 0
+) -> tuple[Evaluation, list[Trajectory]]:
+    """Run held-out episodes, spread over the ranks.
+
+    Args:
+        rollouts: Its evaluation sampling settings are used.
+        tasks: Where the tasks come from.
+        episodes: How many, over all ranks; tasks 0 to `episodes` - 1.
+        version: Names the weights.
+
+    Returns:
+        Figures over all ranks, and this rank's trajectories.
+    """
+    state = PartialState()
+    mine = [tasks.task(index) for index in range(state.process_index, episodes, state.num_processes)]
+    trajectories = rollouts.evaluate(mine, version=version)
+    return summarize(gather_object([record_of(t) for t in trajectories])), trajectories

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from transformers import (
 )
 
 import mm_gym
+from train.tasks import EnvSpec, parse_members
 
 TEMPLATE = Path(__file__).with_name("tiny_chat_template.jinja")
 """Qwen's turn, tool-call and tool-response format; tools are listed by name only, to keep prompts short."""
@@ -101,13 +102,18 @@ def build_tiny_vlm(
     return directory
 
 
-def episode_texts(env_ids: Sequence[str], episodes: int = 200, **env_kwargs: Any) -> list[str]:
-    """What the embedded environments and their solvers write, for the trimmed tokenizer's merges."""
+def episode_texts(environments: EnvSpec, episodes: int = 200) -> list[str]:
+    """What environments and their solvers write, for the trimmed tokenizer's merges.
+
+    Args:
+        environments: See `train.tasks.EnvSpec`.
+        episodes: Of each environment, seeds 0 to `episodes` - 1.
+    """
     texts: list[str] = []
-    for env_id in env_ids:
-        env = gymnasium.make(env_id, **env_kwargs)
+    for member in parse_members(environments):
+        env = gymnasium.make(member.id, **member.kwargs)
         for seed in range(episodes):
-            episode = mm_gym.play(env, mm_gym.expert(env), seed=seed)
+            episode = mm_gym.play(env, mm_gym.expert(env), seed=seed, options=dict(member.options))
             for message in episode.messages:
                 texts.extend(block["text"] for block in message["content"] if block["type"] == "text")
         env.close()

@@ -34,7 +34,7 @@ from trl.trainer.utils import maybe_gather_lm_head_ctx
 from agents.chat import ChatRenderer
 from agents.types import Trajectory
 from train import checks
-from train.evaluation import Evaluation, record_of, summarize
+from train.evaluation import Evaluation, held_out, record_of, summarize
 from train.forward import Pictures, Scorer, dummy_picture
 from train.logprobs import add_sampled_logprobs
 from train.rollouts import RolloutConfig, Rollouts
@@ -344,10 +344,8 @@ class GymGRPOTrainer(GRPOTrainer):
 
     def evaluate_episodes(self) -> tuple[Evaluation, list[Trajectory]]:
         """Run held-out episodes; returns figures over all ranks and this rank's trajectories."""
-        rank, ranks = self.accelerator.process_index, self.accelerator.num_processes
-        tasks = [self.eval_tasks.task(i) for i in range(rank, self.eval_episodes, ranks)]
-        trajectories = self.rollouts.evaluate(tasks, version=self.state.global_step)
-        return summarize(gather_object([record_of(t) for t in trajectories])), trajectories
+        version = self.state.global_step
+        return held_out(self.rollouts, self.eval_tasks, self.eval_episodes, version=version)
 
     # -- checkpoints -----------------------------------------------------------------------------------
 

@@ -8,13 +8,15 @@ same distribution. Knows environments with a solver and transformers' Trainer; n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import torch
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset
-from transformers import Trainer
+from transformers import Trainer, TrainingArguments
 
 from agents.chat import ChatRenderer
 from agents.token_env import TokenEnv
@@ -141,3 +143,68 @@ class WarmupTrainer(Trainer):
         scored = inputs["scored"]
         logprobs, _, _ = self._scorer(model, inputs["input_ids"], inputs["attention_mask"], scored, pictures)
         return -logprobs.sum() / scored.sum().clamp(min=1)
+
+
+@dataclass(frozen=True)
+class WarmupSettings:
+    """How long and how fast; see `train.arguments.ScriptArguments`."""
+
+    steps: int
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    rate_steps: int = 30
+    """Steps over which the rate rises: without them the tiny model stays at chance."""
+
+
+def warm_up(
+    model: Any,
+    renderer: ChatRenderer,
+    tasks: TaskSource,
+    settings: WarmupSettings,
+    *,
+    args: TrainingArguments,
+    banned_token_ids: Sequence[int],
+    resume: str | bool | None = None,
+) -> WarmupTrainer:
+    """Train on solved episodes and return the trainer, whose model is the one that was given.
+
+    Args:
+        model: Changed in place.
+        renderer: Of the model's chat template.
+        tasks: Whose experts are followed.
+        settings: Steps, batch and rate.
+        args: The run's arguments; precision, logging, seed and output folder are taken from them.
+        banned_token_ids: Left out of the softmax, as in rollouts.
+        resume: A checkpoint to go on from.
+    """
+    world = args.world_size
+    episodes = ExpertEpisodes(tasks, renderer, settings.steps * settings.batch_size * world)
+    own = TrainingArguments(
+        output_dir=str(Path(args.output_dir or "runs") / "warmup"),
+        max_steps=settings.steps,
+        per_device_train_batch_size=settings.batch_size,
+        learning_rate=settings.learning_rate,
+        warmup_steps=settings.rate_steps,
+        lr_scheduler_type="constant_with_warmup",
+        bf16=args.bf16,
+        fp16=args.fp16,
+        seed=args.seed,
+        report_to=args.report_to,
+        run_name=f"{args.run_name}-warmup" if args.run_name else None,
+        logging_steps=args.logging_steps,
+        disable_tqdm=args.disable_tqdm,
+        save_strategy=args.save_strategy,
+        save_steps=args.save_steps,
+        save_total_limit=args.save_total_limit,
+        ddp_find_unused_parameters=args.ddp_find_unused_parameters,
+        remove_unused_columns=False,
+        dataloader_pin_memory=args.dataloader_pin_memory,
+    )
+    trainer = WarmupTrainer(
+        model, renderer, banned_token_ids=banned_token_ids, args=own, train_dataset=episodes
+    )
+    try:
+        trainer.train(resume_from_checkpoint=resume)
+    finally:
+        episodes.close()
+    return trainer

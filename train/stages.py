@@ -1,0 +1,64 @@
+"""The warm-up as a stage of a run: evaluate the start, follow the experts, save, or find it done.
+
+Knows the scripts' arguments; what is trained and how is in `train.warmup`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainingArguments
+from transformers.trainer_utils import get_last_checkpoint
+
+from agents.chat import ChatRenderer
+from train.arguments import ScriptArguments
+from train.evaluation import held_out
+from train.models import load_model
+from train.report import Report
+from train.rollouts import RolloutConfig, Rollouts
+from train.tasks import EVALUATION, WARMUP, TaskSource
+from train.warmup import WarmupSettings, warm_up
+
+
+def checkpoint_of(args: TrainingArguments) -> str | None:
+    """The checkpoint to go on from: `resume_from_checkpoint` is a folder, or "last" for the newest one."""
+    wanted = args.resume_from_checkpoint
+    if wanted != "last":
+        return wanted
+    folder = str(args.output_dir)
+    return get_last_checkpoint(folder) if Path(folder).is_dir() else None
+
+
+def warmed_up(
+    folder: str,
+    processor: Any,
+    script: ScriptArguments,
+    rollout: RolloutConfig,
+    args: TrainingArguments,
+    report: Report,
+) -> str:
+    """Warm the model of `folder` up; returns the folder of the result. A resumed run does not repeat it."""
+    saved = Path(str(args.output_dir)) / "warmup" / "model"
+    resuming = args.resume_from_checkpoint is not None
+    if resuming and (saved / "config.json").is_file():
+        report.say(f"warm-up is done: {saved}")
+        return str(saved)
+    model = load_model(folder, freeze_vision=script.freeze_vision)
+    renderer = ChatRenderer(processor)
+    vocabulary = model.get_output_embeddings().weight.shape[0]
+    rollouts = Rollouts(model, renderer, rollout, vocabulary=vocabulary, seed=args.seed)
+    held = TaskSource(
+        script.members("eval_environments"), seed=args.seed, stream=EVALUATION, ordered=script.eval_ordered
+    )
+    report.add("before warm-up", held_out(rollouts, held, script.eval_episodes or len(held))[0])
+    rollouts.close()
+    tasks = TaskSource(script.members("expert_environments"), seed=args.seed, stream=WARMUP)
+    settings = WarmupSettings(script.expert_steps, script.expert_batch_size, script.expert_learning_rate)
+    report.say(f"warm-up: {settings.steps} steps of {settings.batch_size} solved episodes a process")
+    trainer = warm_up(model, renderer, tasks, settings, args=args, banned_token_ids=rollouts.banned_token_ids)
+    trainer.save_model(str(saved))
+    if args.should_save:
+        processor.save_pretrained(saved)
+    trainer.accelerator.wait_for_everyone()
+    return str(saved)
