@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from mm_gym.errors import EnvironmentFailure
 from mm_gym.messages import rgb
@@ -129,6 +129,8 @@ class Row:
         try:
             with Image.open(io.BytesIO(data)) as image:
                 return rgb(image)
+        except UnidentifiedImageError:
+            raise BadRow(f"{self.where}: image {number} is no picture ({len(data)} bytes)") from None
         except (OSError, ValueError, SyntaxError, TypeError, Image.DecompressionBombError) as error:
             raise BadRow(f"{self.where}: image {number} not readable ({error})") from None
 
@@ -273,7 +275,7 @@ class _ImageColumn:
         with self._lock:
             if self._column is None:
                 # one thread: Arrow's pool does not live on in a forked worker
-                self._column = pq.read_table(self.path, columns=["images"], use_threads=False)["images"]
+                self._column = pq.ParquetFile(self.path).read(columns=["images"], use_threads=False)["images"]
         return _image_bytes(self._column[index].as_py(), self.path.parent)
 
 
