@@ -24,7 +24,7 @@ try:
     import mcp
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared.exceptions import MCPError
-    from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+    from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 except ImportError as error:
     raise DependencyNotInstalled('MCP environments need the mcp SDK: pip install "mm-gym[mcp]"') from error
 
@@ -145,6 +145,10 @@ class Connection:
                 raise self._fail(f"gave no answer to {name!r} within {timeout:g} s", "timeout") from error
             if error.code == CONNECTION_CLOSED or not self.alive:
                 raise self._fail(f"ended during {name!r}", "server") from error
+            if error.code == INTERNAL_ERROR:  # the server's own fault, which it survived
+                raise self._failure(
+                    f"had an internal error in {name!r}: {clean(error.message)[:500]}", "server"
+                ) from error
             return _error_result(error.message)  # the server refuses this call: the agent's mistake
         except Exception as error:  # not the protocol: a malformed result, a broken pipe, an HTTP error
             raise self._fail(f"broke during {name!r}: {_root(error)}", "server") from error
@@ -174,6 +178,8 @@ class Connection:
             return
         if self._broken and self._stdio is not None and self._stdio.fault is None:
             self._stdio.fault = "it was given up"  # no time for a server that hangs
+        if self._broken:
+            self._task.cancel()
         done, _ = await asyncio.wait([self._task], timeout=8)
         if not done:
             self._task.cancel()

@@ -244,9 +244,8 @@ class MCPEnv(ChatEnv):
                 break
         if response.ignored and ended is None:
             limit = self.config.parser.max_calls
-            sections[-1][1].append(
-                f"Only {limit} call{'s' * (limit > 1)} of a response run; the rest did not."
-            )
+            note = f"Only {limit} call{'s' * (limit > 1)} of a response run; the rest did not."
+            sections[-1][1].append(note if self._reader.native else f"\n{note}")
         return self._as_messages(sections), records, ended
 
     def _no_call(self, action: str) -> tuple[list[messages.Message], list[CallRecord], StopReason | None]:

@@ -130,6 +130,7 @@ class StdioTransport:
         except asyncio.IncompleteReadError as error:
             if error.partial:
                 self._note(error.partial)
+            await _ended(self.process, 0.5)  # so that its exit status and last words can be told
         except asyncio.LimitOverrunError:
             self.fault = f"it sent a message of more than {self.message_bytes} bytes"
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):

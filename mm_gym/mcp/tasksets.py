@@ -182,8 +182,8 @@ def _why_not(row: Mapping[str, Any], prompt: Any, config: Any) -> str:
     if "scenario" in row:
         return (
             f"this is a HUD v5 task (scenario {row['scenario']!r} of an Environment): a scenario is a "
-            "generator inside HUD's runtime, which MCP tools can't drive. Give it prompt, mcp_config, setup_tool and "
-            "evaluate_tool (v4), or serve the environment over MCP and name its setup and evaluate tools"
+            "generator inside HUD's runtime, which MCP tools can't drive. Give it prompt, mcp_config, "
+            "setup_tool and evaluate_tool (v4), naming the tools of a server that serves the environment"
         )
     if "env" in row or "slug" in row:
         return (

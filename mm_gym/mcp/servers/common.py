@@ -9,16 +9,20 @@ import argparse
 import base64
 import io
 import json
+import socket
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
+import anyio
 from gymnasium.error import DependencyNotInstalled
 from PIL import Image
 
 try:
     from mcp.server.mcpserver import Context, MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.server.stdio import stdio_server
     from mcp_types import CallToolResult, ImageContent, TextContent
 except ImportError as error:
     raise DependencyNotInstalled('MCP servers need the mcp SDK: pip install "mm-gym[mcp]"') from error
@@ -49,14 +53,14 @@ class Episodes(Generic[T]):
         self._limit = limit
         self._on_drop = on_drop
 
-    def __getitem__(self, ctx: Context) -> T:
+    def __getitem__(self, ctx: Any) -> T:
         key = episode_of(ctx)
         if key not in self._states:
             raise ToolError("no episode is running: call setup first")
         self._states.move_to_end(key)
         return self._states[key]
 
-    def __setitem__(self, ctx: Context, state: T) -> None:
+    def __setitem__(self, ctx: Any, state: T) -> None:
         key = episode_of(ctx)
         dropped = self._states.pop(key, None)
         self._states[key] = state
@@ -125,14 +129,31 @@ def add_transport_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_server(server: Any, arguments: argparse.Namespace) -> None:
-    """Serve until the client leaves (stdio) or for ever (HTTP)."""
-    if not arguments.http:
-        server.run("stdio")
+    """Serve until the client leaves (stdio) or for ever (HTTP).
+
+    Args:
+        server: The SDK's `MCPServer` or low-level `Server`.
+        arguments: `http`, `host`, `port` (0 for a free one; the address is written to stderr).
+    """
+    if arguments.http:
+        anyio.run(_serve_http, server, arguments.host, arguments.port)
+    else:
+        anyio.run(_serve_stdio, server)
+
+
+async def _serve_stdio(server: Any) -> None:
+    if isinstance(server, MCPServer):
+        await server.run_stdio_async()
         return
-    server.run(
-        "streamable-http",
-        host=arguments.host,
-        port=arguments.port,
-        json_response=True,
-        max_request_body_size=64 << 20,
-    )
+    async with stdio_server() as (read_stream, write_stream):
+        await server.run(read_stream, write_stream, server.create_initialization_options())
+
+
+async def _serve_http(server: Any, host: str, port: int) -> None:
+    import uvicorn
+
+    app = server.streamable_http_app(host=host, json_response=True, max_request_body_size=64 << 20)
+    listening = socket.create_server((host, port))
+    sys.stderr.write(f"listening on http://{host}:{listening.getsockname()[1]}/mcp\n")
+    sys.stderr.flush()
+    await uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve(sockets=[listening])
