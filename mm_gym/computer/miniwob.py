@@ -20,6 +20,8 @@ from mm_gym.computer.page import PageSpec
 from mm_gym.computer.screen_env import ScreenEnv, Start, take_options
 from mm_gym.computer.tasks import PageQuery, Verdict
 
+_WINDOW = (500, 320)
+"""What the pages are laid out for; the task's area is the 160x210 pixels at its top left."""
 _HIDDEN = """
 document.addEventListener("DOMContentLoaded", () => {
   const sheet = new CSSStyleSheet();
@@ -38,7 +40,7 @@ _UTTERANCE = """(() => {
   return typeof said === "string" ? said : said.utterance;
 })()"""
 _STATE = """({
-  done: WOB_DONE_GLOBAL, reward: WOB_RAW_REWARD_GLOBAL, reason: String(WOB_REWARD_REASON || ""), ready: WOB_TASK_READY
+  done: WOB_DONE_GLOBAL, reward: WOB_RAW_REWARD_GLOBAL, reason: String(WOB_REWARD_REASON || "")
 })"""
 
 
@@ -59,7 +61,11 @@ def miniwob_root() -> Path:
         gymnasium.error.DependencyNotInstalled: The package is missing.
     """
     found = importlib.util.find_spec("miniwob")
-    root = Path(found.submodule_search_locations[0]) / "html" if found and found.submodule_search_locations else None
+    root = (
+        Path(found.submodule_search_locations[0]) / "html"
+        if found and found.submodule_search_locations
+        else None
+    )
     if root is None or not (root / "miniwob").is_dir():
         from gymnasium.error import DependencyNotInstalled
 
@@ -131,6 +137,7 @@ class MiniWoBEnv(ScreenEnv):
             root=miniwob_root(),
             path=f"miniwob/{name}.html",
             size=self.screen_size,
+            viewport=(max(_WINDOW[0], self.screen_size[0]), max(_WINDOW[1], self.screen_size[1])),
             script=_HIDDEN,
             deadline=self.deadline,
         )

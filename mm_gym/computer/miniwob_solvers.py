@@ -70,7 +70,7 @@ def _click_color(page: PageQuery, goal: str) -> Iterator[Action]:
 
 
 def _click_dialog(page: PageQuery, goal: str) -> Iterator[Action]:
-    yield click(page.find(".ui-dialog-titlebar-close"))
+    yield click(page.find("button.ui-button"))
 
 
 def _click_dialog_2(page: PageQuery, goal: str) -> Iterator[Action]:
@@ -83,7 +83,9 @@ def _click_dialog_2(page: PageQuery, goal: str) -> Iterator[Action]:
 
 def _click_tab(page: PageQuery, goal: str) -> Iterator[Action]:
     number = re.search(r"Tab #?(\d+)", goal)
-    yield click(page.find("#tabs-nav a, #area ul a, .ui-tabs-nav a", index=int(number[1]) - 1 if number else 0))
+    yield click(
+        page.find("#tabs-nav a, #area ul a, .ui-tabs-nav a", index=int(number[1]) - 1 if number else 0)
+    )
 
 
 def _click_option(page: PageQuery, goal: str) -> Iterator[Action]:
@@ -108,8 +110,9 @@ def _enter_text_2(page: PageQuery, goal: str) -> Iterator[Action]:
     yield click(page.find("#subbtn"))
 
 
-def _unselected_sum(page: PageQuery, goal: str) -> Iterator[Action]:
-    parts = re.match(r"\s*(\d+)\s*([-+x])\s*(\d+)", str(page.evaluate("document.querySelector('#math-container').textContent")))
+def _arithmetic(page: PageQuery, goal: str) -> Iterator[Action]:
+    problem = str(page.evaluate("document.querySelector('#math-problem').textContent"))
+    parts = re.match(r"\s*(\d+)\s*([-+x])\s*(\d+)", problem)
     assert parts is not None
     left, right = int(parts[1]), int(parts[3])
     answer = {"+": left + right, "-": left - right, "x": left * right}[parts[2]]
@@ -148,7 +151,7 @@ SOLVERS: dict[str, Solver] = {
     "enter-text-dynamic": _enter_text,
     "enter-password": _enter_password,
     "login-user": _login,
-    "simple-arithmetic": _unselected_sum,
+    "simple-arithmetic": _arithmetic,
     "copy-paste": _copy_paste,
 }
 """By task name."""

@@ -1,4 +1,4 @@
-"""What an agent is shown besides the plain screenshot: the accessibility tree, marks, the pointer, its action.
+"""What an agent is shown besides the screenshot: the accessibility tree, marks, the pointer, its action.
 
 Knows pictures and element lists; must not know the browser. Drawing is done on copies.
 """
@@ -112,7 +112,9 @@ def zoomed(image: np.ndarray, region: tuple[int, int, int, int]) -> np.ndarray:
     """A region, ends included, enlarged to fit the picture's size; what remains is black."""
     left, top, right, bottom = region
     if right <= left or bottom <= top:
-        raise a.ActionError(f"a region is left, top, right, bottom with left < right and top < bottom, got {region}")
+        raise a.ActionError(
+            f"a region is left, top, right, bottom with left < right and top < bottom, got {region}"
+        )
     part = Image.fromarray(image[top : bottom + 1, left : right + 1])
     scale = min(image.shape[1] / part.width, image.shape[0] / part.height)
     size = max(1, int(part.width * scale)), max(1, int(part.height * scale))

@@ -38,7 +38,9 @@ class PageSpec:
     path: str
     """The page, relative to `root` (with query and fragment), or a whole address."""
     size: tuple[int, int]
-    """(width, height) in pixels."""
+    """(width, height) in pixels of what is shown, from the top left corner."""
+    viewport: tuple[int, int] | None = None
+    """(width, height) of the page where it is laid out for more than is shown; None for `size`."""
     now: float = 1_773_133_200.0
     """Where the page's clock starts, seconds since 1970."""
     seed: int = 0
@@ -99,7 +101,7 @@ class Page:
         return page
 
     async def _create(self) -> None:
-        browser, (width, height) = self.browser, self.spec.size
+        browser, (width, height) = self.browser, self.spec.viewport or self.spec.size
         made = await browser.call(
             "Target.createBrowserContext", {"disposeOnDetach": True}, self.spec.deadline
         )

@@ -15,7 +15,16 @@ import numpy as np
 
 from mm_gym import messages
 from mm_gym.computer import observe
-from mm_gym.computer.actions import Action, ActionError, Answer, Point, Screenshot, Terminate, Zoom
+from mm_gym.computer.actions import (
+    Action,
+    ActionError,
+    Answer,
+    Point,
+    Screenshot,
+    Terminate,
+    Zoom,
+    check_on_screen,
+)
 from mm_gym.computer.dialects import View
 from mm_gym.computer.dialects import dialect as make_dialect
 from mm_gym.computer.page import PageSpec
@@ -192,13 +201,14 @@ class ScreenEnv(ChatEnv):
             if self._solver is None:
                 return None
             self._planned.extend(self.dialect.steps(self._next(), self._view()))
+            self._check_plan()
         return self.dialect.encode(self._planned[0], self._view())
 
     def draw(self) -> np.ndarray:
         width, height = self.screen_size
         if self._seen is None or not self._seen.png:
             return np.full((height, width, 3), 255, np.uint8)
-        image = observe.draw_pointer(observe.picture(self._seen.png), self._seen.pointer)
+        image = observe.draw_pointer(self._picture(), self._seen.pointer)
         return observe.draw_action(image, self._action)
 
     def close(self) -> None:
@@ -213,7 +223,9 @@ class ScreenEnv(ChatEnv):
         text = ""
         if turn.error is not None or self._ended:
             record["status"] = "failed"
-            text = "Not carried out: an earlier action " + ("ended the episode." if self._ended else "failed.")
+            text = "Not carried out: an earlier action " + (
+                "ended the episode." if self._ended else "failed."
+            )
         else:
             try:
                 for action in self.dialect.decode(call, self._view()):
@@ -275,7 +287,7 @@ class ScreenEnv(ChatEnv):
     def _shown(self) -> list[Any]:
         """The picture of the screen, and the elements as text where they are asked for."""
         assert self._seen is not None
-        image = observe.picture(self._seen.png)
+        image = self._picture()
         lines: list[str] = []
         if self.a11y or self.som or self.dialect.uses_elements:
             elements = self._screen.evaluate(observe.ELEMENTS)
@@ -287,11 +299,16 @@ class ScreenEnv(ChatEnv):
             image = observe.draw_pointer(image, self._seen.pointer)
         return [image, *lines]
 
+    def _picture(self) -> np.ndarray:
+        assert self._seen is not None
+        width, height = self.screen_size
+        return observe.picture(self._seen.png)[:height, :width]
+
     def _zoomed(self, turn: _Turn) -> list[Any]:
         assert turn.zoom is not None
         assert self._seen is not None
         try:
-            return [observe.zoomed(observe.picture(self._seen.png), turn.zoom.region)]
+            return [observe.zoomed(self._picture(), turn.zoom.region)]
         except ActionError as error:
             turn.error = str(error)
             return [f"Error: {error}"]
@@ -303,9 +320,11 @@ class ScreenEnv(ChatEnv):
     def _element(self, id_: str) -> Point:
         """The middle of an element by id, scrolled into view."""
         found = self._screen.evaluate(
-            "(id => {const e = document.querySelector(`[data-mm-gym-id=\"${CSS.escape(id)}\"]`);"
-            "if (!e) return null; e.scrollIntoView({block: 'nearest', inline: 'nearest', behavior: 'instant'});"
-            f"const b = e.getBoundingClientRect(); return [b.x, b.y, b.width, b.height];}})({json.dumps(id_)})"
+            '(id => {const e = document.querySelector(`[data-mm-gym-id="${CSS.escape(id)}"]`);'
+            "if (!e) return null; e.scrollIntoView({block: 'nearest', inline: 'nearest', behavior: "
+            "'instant'});"
+            f"const b = e.getBoundingClientRect(); return [b.x, b.y, b.width, "
+            f"b.height];}})({json.dumps(id_)})"
         )
         if found is None:
             raise ActionError(f"there is no element {id_!r}: use an id from the latest list of elements")
@@ -316,6 +335,17 @@ class ScreenEnv(ChatEnv):
         return self._screen.evaluate(
             f"document.elementFromPoint({point[0]}, {point[1]})?.closest('[data-mm-gym-id]')?.dataset.mmGymId"
         )
+
+    def _check_plan(self) -> None:
+        """A solver acts on the screen like everybody; one that misses it is our fault."""
+        try:
+            for action in self._planned:
+                check_on_screen(action, *self.screen_size)
+        except ActionError as error:
+            task = self._start.task_id if self._start else ""
+            raise EnvironmentFailure(
+                f"the solver of {task} left the screen: {error}", kind="solver"
+            ) from error
 
     def _next(self) -> Action:
         assert self._solver is not None
@@ -339,7 +369,9 @@ class Query:
     def find(self, selector: str, text: str | None = None, index: int = 0) -> Rect:
         found = self.find_all(selector, text)
         if not -len(found) <= index < len(found):
-            raise LookupError(f"{selector!r} (text={text!r}) has {len(found)} visible matches, wanted {index}")
+            raise LookupError(
+                f"{selector!r} (text={text!r}) has {len(found)} visible matches, wanted {index}"
+            )
         return found[index]
 
     def find_all(self, selector: str, text: str | None = None) -> list[Rect]:

@@ -1,9 +1,9 @@
 """Action dialects: how a model writes actions, and the tool schema and system prompt that go with it.
 
 Chosen by name, see `DIALECTS`; add one with `DIALECTS["mine"] = MyDialect`. Each turns a response into calls
-(`parse`), a call into canonical actions in pixels (`decode`), and a canonical action into a response (`encode`,
-for solvers). A position beyond the screen is an error to the agent, never clamped; the closed end of a range
-(1000 of 0 to 1000) is the last pixel.
+(`parse`), a call into canonical actions in pixels (`decode`), and a canonical action into a response
+(`encode`, for solvers). A position beyond the screen is an error to the agent, never clamped; the closed end
+of a range (1000 of 0 to 1000) is the last pixel.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Anthropic's computer tool (20250124 and 20251124): absolute pixels, xdotool key names, notches of the wheel."""
+"""Anthropic's computer tool (20250124 and 20251124): pixels, xdotool key names, notches of the wheel."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _ACTIONS = (
 )  # fmt: skip
 _DIRECTIONS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 _XDOTOOL = {
-    "Control": "ctrl", "Shift": "shift", "Alt": "alt", "Meta": "super", "Enter": "Return", "PageUp": "Page_Up",
-    "PageDown": "Page_Down", "ArrowUp": "Up", "ArrowDown": "Down", "ArrowLeft": "Left", "ArrowRight": "Right",
-    "Backspace": "BackSpace", " ": "space", "+": "plus",
+    "Control": "ctrl", "Shift": "shift", "Alt": "alt", "Meta": "super", "Enter": "Return", " ": "space",
+    "PageUp": "Page_Up", "PageDown": "Page_Down", "ArrowUp": "Up", "ArrowDown": "Down", "ArrowLeft": "Left",
+    "ArrowRight": "Right", "Backspace": "BackSpace", "+": "plus",
 }  # fmt: skip
 
 
@@ -49,7 +49,8 @@ class Anthropic(ToolDialect):
 
     def system_prompt(self, view: View) -> str:
         return (
-            "You use a computer by calling the computer tool: it acts with the mouse and keyboard and returns a "
+            "You use a computer by calling the computer tool: it acts with the mouse and keyboard and "
+            "returns a "
             "screenshot. When the task is done, reply without a tool call; if the task asks a question, that "
             "reply is the answer and nothing else."
         )
@@ -70,7 +71,8 @@ class Anthropic(ToolDialect):
                 "start_coordinate": point,
                 "text": {
                     "type": "string",
-                    "description": "Text to type, a key such as ctrl+s, or keys held during a click or scroll.",
+                    "description": "Text to type, a key such as ctrl+s, or keys held during a click or "
+                    "scroll.",
                 },
                 "scroll_direction": {"type": "string", "enum": list(_DIRECTIONS)},
                 "scroll_amount": {"type": "integer", "minimum": 0, "description": "Notches of the wheel."},
@@ -147,9 +149,8 @@ class Anthropic(ToolDialect):
                 toward = ("down" if dy > 0 else "up") if dy else ("right" if dx > 0 else "left")
                 notches = max(1, round(abs(dx or dy) / NOTCH))
                 place = list(view.here if x is None or y is None else (x, y))
-                return {
-                    "action": "scroll", "coordinate": place, "scroll_direction": toward, "scroll_amount": notches
-                }  # fmt: skip
+                turn = {"scroll_direction": toward, "scroll_amount": notches}
+                return {"action": "scroll", "coordinate": place, **turn}
             case a.Wait(seconds):
                 return {"action": "wait", "duration": seconds}
             case a.Zoom(region):

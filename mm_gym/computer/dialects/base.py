@@ -211,7 +211,7 @@ def resized(view: View, factor: int, min_pixels: int, max_pixels: int) -> Grid:
 
 
 def smart_resize(width: int, height: int, factor: int, min_pixels: int, max_pixels: int) -> tuple[int, int]:
-    """The size that Qwen's image processors resize to: near the original, in steps of `factor`, within limits."""
+    """The size that Qwen's image processors resize to: steps of `factor`, within the limits on pixels."""
     w, h = (max(factor, round(side / factor) * factor) for side in (width, height))
     if w * h > max_pixels:
         shrink = math.sqrt(width * height / max_pixels)

@@ -68,9 +68,11 @@ class BrowserGymCoord(Dialect):
 
     def system_prompt(self, view: View) -> str:
         return (
-            "You are a web agent. Answer each observation with exactly one action, a function call, and nothing "
+            "You are a web agent. Answer each observation with exactly one action, a function call, and "
+            "nothing "
             f"else. The screen has {view.width}x{view.height} pixels. The actions are: {self.examples}, "
-            "scroll(delta_x, delta_y), noop(wait_ms=1000), send_msg_to_user(text) to give the answer and end, "
+            "scroll(delta_x, delta_y), noop(wait_ms=1000), send_msg_to_user(text) to give the answer and "
+            "end, "
             "report_infeasible(reason)."
         )
 
@@ -192,8 +194,8 @@ class BrowserGymBid(BrowserGymCoord):
             return [a.Click(*at())]
         if name in ("fill", "clear"):
             text = _text(given, "value") if name == "fill" else ""
-            empty = [a.Click(*at()), a.Keys(("Control", "a")), a.Keys(("Delete",))]
-            return [*empty, a.Type(text)] if text else empty  # type: ignore[list-item]
+            empty: list[Action] = [a.Click(*at()), a.Keys(("Control", "a")), a.Keys(("Delete",))]
+            return [*empty, a.Type(text)] if text else empty
         if name == "press":
             return [a.Click(*at()), a.Keys(split_chord(_text(given, "key_comb")))]
         if name == "select_option":

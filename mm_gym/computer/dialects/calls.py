@@ -30,7 +30,7 @@ def read_calls(text: str, parameters: dict[str, tuple[str, ...]]) -> tuple[list[
         tree = ast.parse(_escaped(text.strip()))
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         return [], f"not a function call: {getattr(error, 'msg', error)}"
-    calls = []
+    calls: list[ToolCall] = []
     for statement in tree.body:
         call, problem = _read(statement, parameters)
         if call is None:

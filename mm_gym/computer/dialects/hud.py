@@ -36,13 +36,15 @@ class Hud(ToolDialect):
 
     def system_prompt(self, view: View) -> str:
         return (
-            "You control a computer with the computer tool. After each action you get a screenshot. When the task "
+            "You control a computer with the computer tool. After each action you get a screenshot. When "
+            "the task "
             'is done call it with action "response" and your answer in text (it may be empty).'
         )
 
     def description(self, view: View) -> str:
         return (
-            f"Control a computer with a {view.width}x{view.height} screen. x and y are pixels from the top left "
+            f"Control a computer with a {view.width}x{view.height} screen. x and y are pixels from the top "
+            f"left "
             "corner; scroll_y > 0 scrolls down; time is in milliseconds; pattern [100] makes a double click."
         )
 
@@ -79,7 +81,8 @@ class Hud(ToolDialect):
             return [a.Click(*(point or view.here), button(arguments.get("button")), count, held)]
         if action in ("mouse_down", "mouse_up"):
             kind = a.Press if action == "mouse_down" else a.Release
-            return [kind(*(point or (None, None)), button(arguments.get("button")))]
+            x, y = point or (None, None)
+            return [kind(x, y, button(arguments.get("button")))]
         if action == "move":
             return [a.Move(*self._moved(arguments, point, grid, view))]
         if action == "drag":

@@ -22,13 +22,15 @@ class OpenAI(ToolDialect):
 
     def system_prompt(self, view: View) -> str:
         return (
-            "You use a computer with the computer tool, which carries out actions and returns a screenshot. When "
+            "You use a computer with the computer tool, which carries out actions and returns a "
+            "screenshot. When "
             "the task is done, reply without a call; if it asks a question, that reply is the answer alone."
         )
 
     def description(self, view: View) -> str:
         return (
-            f"A computer with a screen of {view.width}x{view.height} pixels. Positions are pixels from the top left "
+            f"A computer with a screen of {view.width}x{view.height} pixels. Positions are pixels from the "
+            f"top left "
             "corner; scroll_x and scroll_y are pixels, positive is right and down; wait takes `ms`."
         )
 

@@ -15,6 +15,7 @@ from mm_gym.computer.dialects.base import (
     Grid,
     ToolDialect,
     View,
+    modifiers,
     need,
     number,
     pair,
@@ -58,8 +59,10 @@ class Qwen3VL(ToolDialect):
 
     def system_prompt(self, view: View) -> str:
         return (
-            "You operate a computer through its screen, mouse and keyboard. Look at the screenshot, then call "
-            "computer_use once per turn to carry out the user's task. Call it with terminate when the task is "
+            "You operate a computer through its screen, mouse and keyboard. Look at the screenshot, then "
+            "call "
+            "computer_use once per turn to carry out the user's task. Call it with terminate when the task "
+            "is "
             "done or cannot be done, or with answer when the task asks a question."
         )
 
@@ -68,7 +71,8 @@ class Qwen3VL(ToolDialect):
         last = (grid.columns, grid.rows) if grid.closed else (grid.columns - 1, grid.rows - 1)
         return (
             "Use the mouse and keyboard of a computer and see its screen after each action. "
-            f"Coordinates are [x, y] with x from 0 (left) to {last[0]} (right) and y from 0 (top) to {last[1]} "
+            f"Coordinates are [x, y] with x from 0 (left) to {last[0]} (right) and y from 0 (top) to "
+            f"{last[1]} "
             "(bottom). Click in the middle of things."
         )
 
@@ -79,10 +83,14 @@ class Qwen3VL(ToolDialect):
                 "action": {
                     "type": "string",
                     "enum": list(_ACTIONS),
-                    "description": "left_click, right_click, middle_click, double_click, triple_click, mouse_move: "
-                    "at `coordinate`. left_click_drag: from the pointer to `coordinate`. key: press `keys` "
-                    "together. type: type `text`. scroll: turn the wheel by `pixels` at the pointer, positive is "
-                    "up. hscroll: the same sideways, positive is right. wait: for `time` seconds. answer: give "
+                    "description": "left_click, right_click, middle_click, double_click, triple_click, "
+                    "mouse_move: "
+                    "at `coordinate`, while `keys` are held. left_click_drag: from the pointer to "
+                    "`coordinate`. key: press `keys` "
+                    "together. type: type `text`. scroll: turn the wheel by `pixels` at the pointer, "
+                    "positive is "
+                    "up. hscroll: the same sideways, positive is right. wait: for `time` seconds. answer: "
+                    "give "
                     "`text` as the answer. terminate: end with `status`.",
                 },
                 "coordinate": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
@@ -100,7 +108,8 @@ class Qwen3VL(ToolDialect):
         if action in _CLICKS:
             button, count = _CLICKS[action]
             x, y = self._point(arguments, action, view) if "coordinate" in arguments else view.here
-            return [a.Click(x, y, button, count)]  # type: ignore[arg-type]  # the table's names are buttons
+            held = modifiers(arguments.get("keys"))
+            return [a.Click(x, y, button, count, held)]  # type: ignore[arg-type]  # the table's are buttons
         if action == "mouse_move":
             return [a.Move(*self._point(arguments, action, view))]
         if action == "left_click_drag":
@@ -141,8 +150,9 @@ class Qwen3VL(ToolDialect):
             return list(self.grid(view).position(point))
 
         match action:
-            case a.Click(x, y, button, count, ()) if (button, count) in _CLICK_NAMES:
-                return {"action": _CLICK_NAMES[(button, count)], "coordinate": at((x, y))}
+            case a.Click(x, y, button, count, held) if (button, count) in _CLICK_NAMES:
+                keys = {"keys": [_key_name(k) for k in held]} if held else {}
+                return {"action": _CLICK_NAMES[(button, count)], "coordinate": at((x, y)), **keys}
             case a.Move(x, y):
                 return {"action": "mouse_move", "coordinate": at((x, y))}
             case a.Drag(path, "left", ()) if self._near(path[0], view.here, view):
@@ -164,7 +174,7 @@ class Qwen3VL(ToolDialect):
         raise self.no_equivalent(action)
 
     def _near(self, point: a.Point, other: a.Point, view: View) -> bool:
-        """Whether two pixels fall on one position of the grid, or are neighbours on a screen finer than it."""
+        """Whether two pixels share a position of the grid, or are neighbours on a screen finer than it."""
         return (
             self.grid(view).position(point) == self.grid(view).position(other)
             or max(abs(point[0] - other[0]), abs(point[1] - other[1])) <= max(view.width, view.height) / 1000

@@ -1,7 +1,7 @@
 """UI-TARS: a thought and one action as text, `Action: click(point='<point>x y</point>')`.
 
-UI-TARS-1.5 writes pixels of the resized picture (sides are multiples of 28), 1.0 a 0 to 1000 grid; older prompts
-write `start_box='(x,y)'`, which is read as well. A newline in typed text submits, as in its prompt.
+UI-TARS-1.5 writes pixels of the resized picture (sides are multiples of 28), 1.0 a 0 to 1000 grid; older
+prompts write `start_box='(x,y)'`, which is read as well. A newline in typed text submits, as in its prompt.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class UITars(Dialect):
         )
 
     def parse(self, text: str) -> ToolParse:
-        thought, found, action = text.rpartition("Action:")
+        _, found, action = text.rpartition("Action:")
         if not found:
             return ToolParse((), f"no action was found. Write it in this form:\n{_FORM}")
         calls, problem = read_calls(action.strip().removeprefix("```").removesuffix("```"), _PARAMETERS)
