@@ -38,7 +38,9 @@ class Family:
 
 
 def _qwen2_5_vl(tokenizer: Any) -> Any:
-    import transformers as t
+    import transformers
+
+    t: Any = transformers
 
     return t.Qwen2_5_VLProcessor(
         image_processor=t.Qwen2VLImageProcessor(),
@@ -49,7 +51,9 @@ def _qwen2_5_vl(tokenizer: Any) -> Any:
 
 
 def _qwen3_vl(tokenizer: Any) -> Any:
-    import transformers as t
+    import transformers
+
+    t: Any = transformers
 
     size = {"shortest_edge": 65536, "longest_edge": 16777216}
     return t.Qwen3VLProcessor(
@@ -61,13 +65,17 @@ def _qwen3_vl(tokenizer: Any) -> Any:
 
 
 def _gemma3(tokenizer: Any) -> Any:
-    import transformers as t
+    import transformers
+
+    t: Any = transformers
 
     return t.Gemma3Processor(t.Gemma3ImageProcessor(), tokenizer, chat_template=tokenizer.chat_template)
 
 
 def _gemma4(tokenizer: Any) -> Any:
-    import transformers as t
+    import transformers
+
+    t: Any = transformers
 
     return t.Gemma4Processor(
         feature_extractor=t.Gemma4AudioFeatureExtractor(),
@@ -79,13 +87,17 @@ def _gemma4(tokenizer: Any) -> Any:
 
 
 def _idefics3(tokenizer: Any) -> Any:
-    import transformers as t
+    import transformers
+
+    t: Any = transformers
 
     return t.Idefics3Processor(t.Idefics3ImageProcessor(), tokenizer, chat_template=tokenizer.chat_template)
 
 
 def _smolvlm(tokenizer: Any) -> Any:
-    import transformers as t
+    import transformers
+
+    t: Any = transformers
 
     return t.SmolVLMProcessor(
         image_processor=t.SmolVLMImageProcessor(
@@ -99,7 +111,9 @@ def _smolvlm(tokenizer: Any) -> Any:
 
 
 def _llava_next(tokenizer: Any) -> Any:
-    import transformers as t
+    import transformers
+
+    t: Any = transformers
 
     return t.LlavaNextProcessor(
         image_processor=t.LlavaNextImageProcessor(),
@@ -112,13 +126,17 @@ def _llava_next(tokenizer: Any) -> Any:
 
 
 def _lfm2_vl(tokenizer: Any) -> Any:
-    import transformers as t
+    import transformers
+
+    t: Any = transformers
 
     return t.Lfm2VlProcessor(t.Lfm2VlImageProcessor(), tokenizer, chat_template=tokenizer.chat_template)
 
 
 def _muse(tokenizer: Any) -> Any:
-    import transformers as t
+    import transformers
+
+    t: Any = transformers
 
     return t.MuseGlimmerProcessor(
         image_processor=t.MuseGlimmerImageProcessor(),
