@@ -70,16 +70,26 @@ def without_thinking(text: str) -> str:
     >>> without_thinking("<think>x is 3?</think>x is 4")
     'x is 4'
     """
-    text = _CLOSED_THINK.sub("", text)
-    text = text.rpartition("</think>")[2]
-    return text.partition("<think>")[0]
+    kept: list[str] = []
+    position = 0
+    while mark := _THINK_MARK.search(text, position):
+        kept.append(text[position : mark.start()])
+        position = mark.end()
+        if mark[0] == "</think>":
+            kept.clear()
+            continue
+        end = text.find("</think>", position)
+        if end < 0:
+            return "".join(kept)
+        position = end + len("</think>")
+    return "".join(kept) + text[position:]
 
 
 class _Malformed(Exception):  # noqa: N818  (not an error of ours)
     """What is wrong with one call, as text for the agent."""
 
 
-_CLOSED_THINK = re.compile(r"<think>.*?</think>", re.DOTALL)
+_THINK_MARK = re.compile(r"</?think>")
 _MARK = re.compile(r"<think>|</think>|<tool_call>|</tool_call>")
 _STRUCTURE = re.compile(r'["\\{}\[\]]')
 _STRING_END = re.compile(r'["\\]')

@@ -126,10 +126,10 @@ class _Value:
 
 _LITERAL = re.compile(r"[-+]?\s*(?:\d{1,3}(?:(?:,|\{,\})\d{3})+|\d*)(?:\.(\d*))?", re.ASCII)
 _SPLIT = re.compile(r"\\approx|≈|=|\\doteq|≐")
-_NAME = re.compile(
-    r"(?:the |final |answer|is|[a-zA-Z]'?|area|perimeter|length|measure|angle|arc|of|triangle|"
-    r"\\(?:angle|triangle|overline|widehat|overparen|overrightarrow|hat|bar|sin|cos|tan|theta|alpha|beta|"
-    r"phi|odot|square|measuredangle|text|mathrm)(?![a-zA-Z])|[∠△⊙□θαβφ'_(){}|\s:\d])+"
+_NAME = re.compile(  # letters, points and marks; no leading digit ("2x = 10" is no answer of 10), no operator
+    r"(?![\s({|]*\d)(?:[a-zA-Z∠△⊙□θαβφ'’_(){}|\s:\d]|"
+    r"\\(?:angle|triangle|overline|widehat|overparen|overrightarrow|hat|bar|sin|cos|tan|theta|alpha|beta|phi|odot|"
+    r"square|measuredangle)(?![a-zA-Z]))+"
 )
 _MAX_PARTS = 6
 

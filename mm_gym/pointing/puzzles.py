@@ -198,8 +198,8 @@ def _numbers(rng: np.random.Generator, level: int) -> list[Item]:
 def _box(rng: np.random.Generator, cell: int) -> tuple[float, float, float, float]:
     """A box in the cell, 60 to 80% of its side, that always holds the cell's centre."""
     row, column = divmod(cell - 1, 3)
-    side = rng.uniform(0.6, 0.8)
-    x, y = rng.uniform(0.08, 0.92 - side, 2)
+    side = float(rng.uniform(0.6, 0.8))
+    x, y = (float(v) for v in rng.uniform(0.08, 0.92 - side, 2))
     left, top = (column + x) / 3, (row + y) / 3
     return (left, top, left + side / 3, top + side / 3)
 
