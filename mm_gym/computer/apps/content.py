@@ -36,7 +36,9 @@ CITIES = (
     "Almada Brookfield Calder Dunmore Eastport Fairview Glenrock Hartwell Ironwood Jarrow Kingsbury Lakemont Marlow "
     "Northgate Oakridge Penrose Quarry Redcliff Stonebridge Thornton Upwell Vernon Westbay Yarmouth"
 ).split()
-FRUIT = "apple banana cherry fig grape kiwi lemon lime mango melon olive orange papaya peach pear plum".split()
+FRUIT = (
+    "apple banana cherry fig grape kiwi lemon lime mango melon olive orange papaya peach pear plum".split()
+)
 COLORS = {
     "red": "#e03131",
     "orange": "#e8590c",
@@ -49,7 +51,18 @@ COLORS = {
     "brown": "#8d5b3a",
     "gray": "#868e96",
 }
-ACCENTS = ("#3b5bdb", "#1971c2", "#0b7285", "#2b8a3e", "#a61e4d", "#6741d9", "#b35309", "#9c36b5", "#c92a2a", "#364fc7")
+ACCENTS = (
+    "#3b5bdb",
+    "#1971c2",
+    "#0b7285",
+    "#2b8a3e",
+    "#a61e4d",
+    "#6741d9",
+    "#b35309",
+    "#9c36b5",
+    "#c92a2a",
+    "#364fc7",
+)
 
 
 def pick(rng: Rng, items: Sequence[T]) -> T:

@@ -81,7 +81,11 @@ def _week(rng: Rng, level: int) -> Draft:
                 "status": "mine",
             }
         )
-    options = {"brand": pick(rng, ("Weekly", "Dayplan", "Agenda")), "today": today.isoformat(), "people": names}
+    options = {
+        "brand": pick(rng, ("Weekly", "Dayplan", "Agenda")),
+        "today": today.isoformat(),
+        "people": names,
+    }
     return Draft(rng, {"events": events}, options)
 
 
@@ -117,7 +121,11 @@ def delete(rng: Rng, level: int) -> Instance:
     draft.after["events"].remove(event)
     goal = phrase(
         rng,
-        ("Delete the event “{x}”.", "Cancel “{x}”: remove it from the calendar.", "Remove “{x}” from this week."),
+        (
+            "Delete the event “{x}”.",
+            "Cancel “{x}”: remove it from the calendar.",
+            "Remove “{x}” from this week.",
+        ),
         x=event["title"],
     )
     return draft.make(goal, partial(_solve_delete, event_id=event["id"]), irreversible=("events",))
@@ -203,9 +211,7 @@ def _near_slot(rng: Rng, events: list[Event], days: list[str], event: Event) -> 
     near = [
         (day, start)
         for day in days
-        for start in range(
-            max(FIRST, event["start"] - 180), min(LAST - length, event["start"] + 180) + 1, 30
-        )
+        for start in range(max(FIRST, event["start"] - 180), min(LAST - length, event["start"] + 180) + 1, 30)
         if _free(events, day, start, start + length)
     ]
     return pick(rng, near or [(days[0], event["start"])])
@@ -228,7 +234,9 @@ def _reveal_both(page: PageQuery, k: str, offset: int) -> Iterator[Any]:
     y = page.find(at(k)).center[1] + offset
     low, high = box.y + 12, min(box.y + box.height, page.size[1]) - 12
     if not low <= y <= high:
-        yield from reveal(page, at(k), within=at("grid"), margin=min(abs(offset) + 20, int(box.height / 2) - 24))
+        yield from reveal(
+            page, at(k), within=at("grid"), margin=min(abs(offset) + 20, int(box.height / 2) - 24)
+        )
 
 
 def edit(rng: Rng, level: int) -> Instance:
@@ -240,7 +248,9 @@ def edit(rng: Rng, level: int) -> Instance:
         event["guests"] = sorted([*event["guests"], pick(rng, guests)])
     if level > 2:
         event["kind"] = pick(rng, [k for k in KINDS if k != event["kind"]])
-    new = set(event["guests"]) - set(next(e for e in draft.data["events"] if e["id"] == event["id"])["guests"])
+    new = set(event["guests"]) - set(
+        next(e for e in draft.data["events"] if e["id"] == event["id"])["guests"]
+    )
     parts = [f"set the place to {event['place']}"]
     if level > 1:
         parts.append(f"add {new.copy().pop()} as a guest")

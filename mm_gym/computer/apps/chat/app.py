@@ -31,7 +31,13 @@ WORDS = (
 )
 SIZES = {1: (3, 4), 2: (4, 8), 3: (6, 16)}  # channels, messages each
 
-REACTIONS = {"thumb": "thumbs-up", "check": "check mark", "heart": "heart", "star": "star", "bolt": "lightning bolt"}
+REACTIONS = {
+    "thumb": "thumbs-up",
+    "check": "check mark",
+    "heart": "heart",
+    "star": "star",
+    "bolt": "lightning bolt",
+}
 
 Message = dict[str, Any]
 
@@ -59,8 +65,20 @@ def _chat(rng: Rng, level: int) -> Draft:
                 }
             )
         messages[between(rng, 0, length - 1)]["from"] = me  # one at least to edit and delete
-        channels[f"c{index}"] = {"name": name, "kind": kind, "muted": False, "pinned": None, "messages": messages}
-    options = {"brand": pick(rng, ("Huddle", "Teamline", "Commons")), "me": me, "first": "c0", "order": list(channels), "now": "17:45"}
+        channels[f"c{index}"] = {
+            "name": name,
+            "kind": kind,
+            "muted": False,
+            "pinned": None,
+            "messages": messages,
+        }
+    options = {
+        "brand": pick(rng, ("Huddle", "Teamline", "Commons")),
+        "me": me,
+        "first": "c0",
+        "order": list(channels),
+        "now": "17:45",
+    }
     return Draft(rng, {"channels": channels}, options)
 
 
@@ -78,7 +96,13 @@ def _room(channel: dict[str, Any]) -> str:
 
 
 def _new(draft: Draft, text: str) -> Message:
-    return {"id": "new1", "from": draft.options["me"], "text": text, "time": draft.options["now"], "reactions": {}}
+    return {
+        "id": "new1",
+        "from": draft.options["me"],
+        "text": text,
+        "time": draft.options["now"],
+        "reactions": {},
+    }
 
 
 def _enter(page: PageQuery, channel: str) -> Moves:
@@ -212,7 +236,10 @@ def carry_code(rng: Rng, level: int) -> Instance:
     draft.after["channels"][target]["messages"].append(_new(draft, code))
     goal = phrase(
         rng,
-        ("Somebody wrote the {x} in {a}. Post it in {b}: only the {x}.", "Find the {x} in {a} and write it, alone, in {b}."),
+        (
+            "Somebody wrote the {x} in {a}. Post it in {b}: only the {x}.",
+            "Find the {x} in {a} and write it, alone, in {b}.",
+        ),
         x=thing,
         a=_room(draft.after["channels"][source]),
         b=_room(draft.after["channels"][target]),

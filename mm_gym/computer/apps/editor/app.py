@@ -114,7 +114,10 @@ def emphasis(rng: Rng, level: int) -> Instance:
         w=word,
         m=" and ".join(MARKS[m][1] for m in kept),
     )
-    return draft.make(goal, partial(_solve_emphasis, index=index, start=start, word=word, ks=tuple(MARKS[m][0] for m in kept)))
+    return draft.make(
+        goal,
+        partial(_solve_emphasis, index=index, start=start, word=word, ks=tuple(MARKS[m][0] for m in kept)),
+    )
 
 
 def _solve_emphasis(page: PageQuery, index: int, start: int, word: str, ks: tuple[str, ...]) -> Moves:
@@ -148,9 +151,7 @@ def align(rng: Rng, level: int) -> Instance:
     index = between(rng, 0, len(draft.data["blocks"]) - 1)
     side, words = pick(rng, (("center", "Centre"), ("right", "Align to the right")))
     draft.after["blocks"][index]["align"] = side
-    goal = phrase(
-        rng, ("{w}: “{t}”.", "{w} the line “{t}”."), w=words, t=_short(_text(draft, index))
-    )
+    goal = phrase(rng, ("{w}: “{t}”.", "{w} the line “{t}”."), w=words, t=_short(_text(draft, index)))
     return draft.make(goal, partial(_solve_align, index=index, side=side))
 
 
@@ -170,7 +171,10 @@ def bullets(rng: Rng, level: int) -> Instance:
         draft.after["blocks"][index]["kind"] = "li"
     goal = phrase(
         rng,
-        ("Make a bulleted list of the paragraphs from “{a}” to “{b}”.", "Turn “{a}” to “{b}” into bullet points."),
+        (
+            "Make a bulleted list of the paragraphs from “{a}” to “{b}”.",
+            "Turn “{a}” to “{b}” into bullet points.",
+        ),
         a=_short(_text(draft, first)),
         b=_short(_text(draft, end)),
     )
@@ -219,7 +223,10 @@ def replace_all(rng: Rng, level: int) -> Instance:
         block["runs"] = [_run(r["text"].replace(old, new)) for r in block["runs"]]
     goal = phrase(
         rng,
-        ("Replace every “{a}” in the document by “{b}”.", "The project is now called {b}: change {a} everywhere."),
+        (
+            "Replace every “{a}” in the document by “{b}”.",
+            "The project is now called {b}: change {a} everywhere.",
+        ),
         a=old,
         b=new,
     )
@@ -237,12 +244,18 @@ def append(rng: Rng, level: int) -> Instance:
     """New paragraphs below the last one."""
     draft = _document(rng, level)
     used = {_text(draft, i) for i in range(len(draft.data["blocks"]))}
-    lines = [f"Next {w} at the {n}." for w, n in zip(("step", "stop", "talk"), some(rng, ("harbour", "station", "school"), 3), strict=True)]
+    lines = [
+        f"Next {w} at the {n}."
+        for w, n in zip(("step", "stop", "talk"), some(rng, ("harbour", "station", "school"), 3), strict=True)
+    ]
     lines = [line for line in lines if line not in used][: 1 if level < 3 else 2]
     draft.after["blocks"] += [_block("p", line) for line in lines]
     goal = phrase(
         rng,
-        ("Add below the last paragraph, each on a line of its own: {t}", "Write at the end of the document, as new paragraphs: {t}"),
+        (
+            "Add below the last paragraph, each on a line of its own: {t}",
+            "Write at the end of the document, as new paragraphs: {t}",
+        ),
         t=" / ".join(lines),
     )
     return draft.make(goal, partial(_solve_append, index=len(draft.data["blocks"]) - 1, lines=tuple(lines)))

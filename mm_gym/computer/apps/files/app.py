@@ -10,7 +10,12 @@ from mm_gym.computer.apps.expect import Draft
 from mm_gym.computer.apps.moves import Moves, at, press, write
 from mm_gym.computer.tasks import Instance, PageQuery, TaskSpec, click, drag, reveal
 
-ENDINGS = {"text": ("txt", "md", "pdf"), "image": ("png", "jpg"), "music": ("mp3", "ogg"), "sheet": ("csv", "tab")}
+ENDINGS = {
+    "text": ("txt", "md", "pdf"),
+    "image": ("png", "jpg"),
+    "music": ("mp3", "ogg"),
+    "sheet": ("csv", "tab"),
+}
 FOLDERS = "Archive Clients Drafts Holiday Invoices Letters Music Photos Private Recipes School Taxes Travel Work".split()
 SIZES = {1: (3, 3), 2: (5, 5), 3: (8, 9)}  # folders, files a folder
 
@@ -36,7 +41,10 @@ def _disk(rng: Rng, level: int) -> Draft:
             "parent": parent,
             "size": int(sizes[index]),
         }
-    options = {"brand": pick(rng, ("Finder's", "Drawer", "Cabinet")), "home": pick(rng, ("Home", "My files", "Disk"))}
+    options = {
+        "brand": pick(rng, ("Finder's", "Drawer", "Cabinet")),
+        "home": pick(rng, ("Home", "My files", "Disk")),
+    }
     return Draft(rng, {"nodes": nodes}, options)
 
 
@@ -209,7 +217,10 @@ def context(rng: Rng, level: int) -> Instance:
     old, node["name"] = node["name"], f"{pick(rng, PROJECTS)} files"
     goal = phrase(
         rng,
-        ("Rename the folder {old} to “{new}” with its context menu (right click).", "Right-click the folder {old} and rename it to “{new}”."),
+        (
+            "Rename the folder {old} to “{new}” with its context menu (right click).",
+            "Right-click the folder {old} and rename it to “{new}”.",
+        ),
         old=old,
         new=node["name"],
     )

@@ -12,13 +12,33 @@ from mm_gym.computer.tasks import Instance, PageQuery, TaskSpec
 
 Field = dict[str, Any]
 Values = dict[str, Any]
-COUNTRIES = ("Austria", "Brazil", "Canada", "Denmark", "Estonia", "France", "Ghana", "India", "Japan", "Kenya")
+COUNTRIES = (
+    "Austria",
+    "Brazil",
+    "Canada",
+    "Denmark",
+    "Estonia",
+    "France",
+    "Ghana",
+    "India",
+    "Japan",
+    "Kenya",
+)
 TOPICS = ("Arts", "Cooking", "Music", "Science", "Sports", "Travel")
 PLANS = ("Basic", "Plus", "Family", "Business")
 
 
-def _field(field_id: str, label: str, kind: str = "text", *options: str, required: bool = True, help: str = "") -> Field:
-    return {"id": field_id, "label": label, "kind": kind, "options": list(options), "required": required, "help": help}
+def _field(
+    field_id: str, label: str, kind: str = "text", *options: str, required: bool = True, help: str = ""
+) -> Field:
+    return {
+        "id": field_id,
+        "label": label,
+        "kind": kind,
+        "options": list(options),
+        "required": required,
+        "help": help,
+    }
 
 
 def _person_step(title: str = "About you") -> dict[str, Any]:
@@ -141,7 +161,9 @@ def correct(rng: Rng, level: int) -> Instance:
     """Filled in already, with mistakes to put right before it is sent."""
     steps = [_person_step(), _place_step()] + ([_wishes_step()] if level == 3 else [])
     start, other = _values(rng, steps), _values(rng, steps)
-    wrong = some(rng, [k for k in ("name", "phone", "street", "city", "country") if start[k] != other[k]], level)
+    wrong = some(
+        rng, [k for k in ("name", "phone", "street", "city", "country") if start[k] != other[k]], level
+    )
     values = {k: other[k] if k in wrong else v for k, v in start.items()}
     draft = _form(rng, "Check your details", steps, start)
     draft.after["sent"].append(values)
@@ -149,7 +171,10 @@ def correct(rng: Rng, level: int) -> Instance:
     what = "; ".join(f"{labels[k]} should be {values[k]}" for k in wrong)
     goal = phrase(
         rng,
-        ("The form is filled in, but wrong here: {w}. Correct that and send it.", "Correct the form ({w}), then send it."),
+        (
+            "The form is filled in, but wrong here: {w}. Correct that and send it.",
+            "Correct the form ({w}), then send it.",
+        ),
         w=what,
     )
     return draft.make(goal, partial(_solve_form, steps=steps, values=values), irreversible=("sent",))
@@ -172,10 +197,14 @@ def survey(rng: Rng, level: int) -> Instance:
     values = {f["id"]: str(between(rng, 1, 5)) for f in fields}
     if level > 1:
         fields.append(_field("remark", "Anything else?", "long", required=False))
-        values["remark"] = pick(rng, ("Thank you.", "Too loud in the evening.", "We loved it.", "More parking, please."))
+        values["remark"] = pick(
+            rng, ("Thank you.", "Too loud in the evening.", "We loved it.", "More parking, please.")
+        )
     draft = _form(rng, "Guest survey", steps)
     draft.after["sent"].append(values)
-    goal = phrase(rng, ("Answer the survey and send it. {v}", "Send the survey with: {v}"), v=_spoken(steps, values))
+    goal = phrase(
+        rng, ("Answer the survey and send it. {v}", "Send the survey with: {v}"), v=_spoken(steps, values)
+    )
     return draft.make(goal, partial(_solve_form, steps=steps, values=values), irreversible=("sent",))
 
 

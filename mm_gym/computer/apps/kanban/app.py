@@ -33,7 +33,11 @@ def _board(rng: Rng, level: int) -> Draft:
             "owner": pick(rng, owners) if rng.random() < 0.5 else None,
         }
         columns[index % len(columns)]["cards"].append(card_id)
-    options = {"brand": pick(rng, ("Taskwall", "Cardflow", "Lanes")), "people": owners, "board": f"{pick(rng, PROJECTS)} team"}
+    options = {
+        "brand": pick(rng, ("Taskwall", "Cardflow", "Lanes")),
+        "people": owners,
+        "board": f"{pick(rng, PROJECTS)} team",
+    }
     return Draft(rng, {"columns": columns, "cards": cards}, options)
 
 
@@ -158,7 +162,9 @@ def assign(rng: Rng, level: int) -> Instance:
         x=card["title"],
         extra=extra,
     )
-    return draft.make(goal, partial(_solve_assign, card_id=card_id, owner=card["owner"], labels=tuple(labels)))
+    return draft.make(
+        goal, partial(_solve_assign, card_id=card_id, owner=card["owner"], labels=tuple(labels))
+    )
 
 
 def _solve_assign(page: PageQuery, card_id: str, owner: str, labels: tuple[str, ...]) -> Moves:
@@ -173,7 +179,10 @@ def rename(rng: Rng, level: int) -> Instance:
     card_id, card, _ = _some_card(rng, draft)
     old, card["title"] = card["title"], f"{pick(rng, VERBS)} {pick(rng, PROJECTS)} again"
     goal = phrase(
-        rng, ("Rename the card “{old}” to “{new}”.", "Change the title “{old}” to “{new}”."), old=old, new=card["title"]
+        rng,
+        ("Rename the card “{old}” to “{new}”.", "Change the title “{old}” to “{new}”."),
+        old=old,
+        new=card["title"],
     )
     return draft.make(goal, partial(_solve_rename, card_id=card_id, title=card["title"]))
 

@@ -106,9 +106,7 @@ def star(rng: Rng, level: int) -> Instance:
         ),
         **_named(target),
     )
-    return draft.make(
-        goal, partial(press, k=f"star:{target['id']}", within="list"), volatile=READ
-    )
+    return draft.make(goal, partial(press, k=f"star:{target['id']}", within="list"), volatile=READ)
 
 
 def delete(rng: Rng, level: int) -> Instance:
@@ -136,7 +134,11 @@ def move(rng: Rng, level: int) -> Instance:
     listed = "; ".join(f"“{m['subject']}” from {m['from']}" for m in targets)
     goal = phrase(
         rng,
-        ("Move to {name}: {listed}.", "File these mails under {name}: {listed}.", "These belong in {name}: {listed}."),
+        (
+            "Move to {name}: {listed}.",
+            "File these mails under {name}: {listed}.",
+            "These belong in {name}: {listed}.",
+        ),
         name=name,
         listed=listed,
     )
@@ -262,7 +264,10 @@ def forward(rng: Rng, level: int) -> Instance:
     draft.after["sent"].append(_sent("forward", to, "Fwd: " + target["subject"], note, target["id"]))
     goal = phrase(
         rng,
-        ("Forward {who}'s mail “{subject}” to {to}{note}.", "Pass “{subject}”, sent by {who}, on to {to}{note}."),
+        (
+            "Forward {who}'s mail “{subject}” to {to}{note}.",
+            "Pass “{subject}”, sent by {who}, on to {to}{note}.",
+        ),
         to=address(to),
         note=f" with the message “{note}”" if note else ", leaving the message empty",
         **_named(target),

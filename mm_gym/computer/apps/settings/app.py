@@ -184,7 +184,13 @@ def _set_slider(page: PageQuery, item: str, value: Any) -> Moves:
         yield Keys(("ArrowRight" if left > 0 else "ArrowLeft",), count=abs(left))
 
 
-_SET = {"toggle": _set_toggle, "select": _set_select, "radio": _set_radio, "text": _set_text, "slider": _set_slider}
+_SET = {
+    "toggle": _set_toggle,
+    "select": _set_select,
+    "radio": _set_radio,
+    "text": _set_text,
+    "slider": _set_slider,
+}
 
 
 def toggle(rng: Rng, level: int) -> Instance:
@@ -237,7 +243,9 @@ def apps(rng: Rng, level: int) -> Instance:
         v="on" if value else "off",
         x=" and ".join(i["label"] for i in chosen),
     )
-    return draft.make(goal, partial(_solve_change, steps=tuple(("alerts", i["id"], "toggle", value) for i in chosen)))
+    return draft.make(
+        goal, partial(_solve_change, steps=tuple(("alerts", i["id"], "toggle", value) for i in chosen))
+    )
 
 
 TASKS = [

@@ -6,7 +6,17 @@ from functools import partial
 from typing import Any
 
 from mm_gym.computer.actions import Answer, Keys, Type
-from mm_gym.computer.apps.content import CITIES, FIRST_NAMES, FRUIT, PROJECTS, Rng, between, phrase, pick, some
+from mm_gym.computer.apps.content import (
+    CITIES,
+    FIRST_NAMES,
+    FRUIT,
+    PROJECTS,
+    Rng,
+    between,
+    phrase,
+    pick,
+    some,
+)
 from mm_gym.computer.apps.expect import Draft
 from mm_gym.computer.apps.moves import Moves, at, press
 from mm_gym.computer.tasks import Instance, PageQuery, TaskSpec, click, drag, reveal
@@ -223,7 +233,12 @@ def sort(rng: Rng, level: int) -> Instance:
     if draft.after["cells"] == cells:  # in order already
         return sort(rng, level)
     how = ("Z to A" if down else "A to Z") if c == 0 else ("largest first" if down else "smallest first")
-    goal = phrase(rng, ("Sort the table by {h}, {how}.", "Order the rows by {h} ({how})."), h=cells[f"{COLUMNS[c]}1"], how=how)
+    goal = phrase(
+        rng,
+        ("Sort the table by {h}, {how}.", "Order the rows by {h} ({how})."),
+        h=cells[f"{COLUMNS[c]}1"],
+        how=how,
+    )
     return draft.make(goal, partial(_solve_sort, name=f"{COLUMNS[c]}1", k="sort:down" if down else "sort:up"))
 
 
@@ -241,11 +256,17 @@ def lookup(rng: Rng, level: int) -> Instance:
     heading = cells[f"{COLUMNS[c]}1"]
     row = between(rng, 2, last)
     if level == 1:
-        answer, goal = cells[f"{COLUMNS[c]}{row}"], f"What is the {heading} of {cells[f'A{row}']}? Answer with the number."
+        answer, goal = (
+            cells[f"{COLUMNS[c]}{row}"],
+            f"What is the {heading} of {cells[f'A{row}']}? Answer with the number.",
+        )
     else:
         word, best = pick(rng, (("highest", max), ("lowest", min)))
         row = best(range(2, last + 1), key=lambda r: int(cells[f"{COLUMNS[c]}{r}"]))
-        answer, goal = cells[f"A{row}"], f"Which {cells['A1'].lower()} has the {word} {heading}? Answer with the name."
+        answer, goal = (
+            cells[f"A{row}"],
+            f"Which {cells['A1'].lower()} has the {word} {heading}? Answer with the name.",
+        )
     return draft.make(goal, partial(_solve_lookup, name=f"{COLUMNS[c]}{row}", answer=answer), answer=answer)
 
 

@@ -71,7 +71,11 @@ def add(rng: Rng, level: int) -> Instance:
     draft.after["cart"].append(_line(item))
     goal = phrase(
         rng,
-        ("Add the {x} to the cart.", "Put one {x} into the shopping cart.", "I want a {x}: add it to my cart."),
+        (
+            "Add the {x} to the cart.",
+            "Put one {x} into the shopping cart.",
+            "I want a {x}: add it to my cart.",
+        ),
         x=item["name"],
     )
     return draft.make(goal, partial(press, k=f"add:{item['id']}", within="page"))
@@ -150,7 +154,9 @@ def remove(rng: Rng, level: int) -> Instance:
     index = between(rng, 0, level)
     del draft.after["cart"][index]
     goal = phrase(
-        rng, ("Take the {x} out of the cart.", "Remove {x} from my cart; keep the rest."), x=items[index]["name"]
+        rng,
+        ("Take the {x} out of the cart.", "Remove {x} from my cart; keep the rest."),
+        x=items[index]["name"],
     )
     return draft.make(goal, partial(_solve_remove, item=items[index]["id"]))
 
@@ -199,7 +205,9 @@ def checkout(rng: Rng, level: int) -> Instance:
     order = _order(rng, lines)
     draft.after.update(cart=[], orders=[order])
     goal = phrase(
-        rng, ("Order what is in the cart {how}.", "Check out: send the cart's content {how}."), how=_spoken(order)
+        rng,
+        ("Order what is in the cart {how}.", "Check out: send the cart's content {how}."),
+        how=_spoken(order),
     )
     return draft.make(goal, partial(_solve_checkout, order=order), irreversible=("orders",))
 

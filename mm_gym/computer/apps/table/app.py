@@ -12,7 +12,11 @@ from mm_gym.computer.apps.moves import Moves, choose, press, write
 from mm_gym.computer.tasks import Instance, PageQuery, TaskSpec
 
 STATUS = ("open", "approved", "rejected", "on hold")
-ACTIONS = {"approved": ("approve", "Approve"), "rejected": ("reject", "Reject"), "on hold": ("hold", "Put on hold")}
+ACTIONS = {
+    "approved": ("approve", "Approve"),
+    "rejected": ("reject", "Reject"),
+    "on hold": ("hold", "Put on hold"),
+}
 COUNTS = {1: 7, 2: 18, 3: 40}
 
 Row = dict[str, Any]
@@ -35,7 +39,10 @@ def _table(rng: Rng, level: int) -> Draft:
         }
         for i in range(count)
     ]
-    options = {"brand": pick(rng, ("Backoffice", "Records", "Ledgerly")), "title": pick(rng, ("Invoices", "Requests", "Orders"))}
+    options = {
+        "brand": pick(rng, ("Backoffice", "Records", "Ledgerly")),
+        "title": pick(rng, ("Invoices", "Requests", "Orders")),
+    }
     return Draft(rng, {"rows": shuffled(rng, rows)}, options)
 
 
@@ -77,7 +84,9 @@ def delete(rng: Rng, level: int) -> Instance:
     row = _target(rng, draft, level)
     draft.after["rows"].remove(row)
     goal = phrase(rng, ("Delete {x} from the table.", "Remove the row {x}."), x=row["ref"])
-    return draft.make(goal, partial(_solve_act, row_id=row["id"], k="delete"), irreversible=("rows",) if level > 1 else ())
+    return draft.make(
+        goal, partial(_solve_act, row_id=row["id"], k="delete"), irreversible=("rows",) if level > 1 else ()
+    )
 
 
 def extreme(rng: Rng, level: int) -> Instance:
@@ -98,11 +107,20 @@ def extreme(rng: Rng, level: int) -> Instance:
         row["status"] = new
     what = f"{words[down]} {'amount' if column == 'amount' else 'entry'}"
     one = f"the entry with the {what}" if column == "amount" else f"the {what}"
-    many = f"the three entries with the {words[down]} amounts" if column == "amount" else f"the three {words[down]} entries"
-    goal = phrase(
-        rng, ("{v} {x}.", "Sort the table and find {x}: {v}."), v=ACTIONS[new][1], x=one if count == 1 else many
+    many = (
+        f"the three entries with the {words[down]} amounts"
+        if column == "amount"
+        else f"the three {words[down]} entries"
     )
-    solve = partial(_solve_extreme, column=column, down=down, ids=tuple(r["id"] for r in ordered), k=ACTIONS[new][0])
+    goal = phrase(
+        rng,
+        ("{v} {x}.", "Sort the table and find {x}: {v}."),
+        v=ACTIONS[new][1],
+        x=one if count == 1 else many,
+    )
+    solve = partial(
+        _solve_extreme, column=column, down=down, ids=tuple(r["id"] for r in ordered), k=ACTIONS[new][0]
+    )
     return draft.make(goal, solve)
 
 
@@ -183,7 +201,10 @@ def count(rng: Rng, level: int) -> Instance:
     number = sum(r["status"] == wanted for r in draft.data["rows"])
     goal = phrase(
         rng,
-        ("How many entries are “{s}”? Answer with the number.", "Count the entries with the status “{s}” and answer with the number."),
+        (
+            "How many entries are “{s}”? Answer with the number.",
+            "Count the entries with the status “{s}” and answer with the number.",
+        ),
         s=wanted,
     )
     return draft.make(goal, partial(_solve_count, status=wanted, answer=str(number)), answer=str(number))

@@ -72,9 +72,7 @@ def color(rng: Rng, level: int) -> Instance:
 def shape(rng: Rng, level: int) -> Instance:
     names = some(rng, SHAPES, HOW_MANY[level])
     hues = some(rng, BRIGHT, len(names))
-    items = [
-        {"id": n, "name": n, "shape": n, "color": COLORS[c]} for n, c in zip(names, hues, strict=True)
-    ]
+    items = [{"id": n, "name": n, "shape": n, "color": COLORS[c]} for n, c in zip(names, hues, strict=True)]
     draft = _draft(rng, [_screen(rng, "buttons", _placed(rng, items))])
     goal = phrase(rng, ("Click the {x}.", "Press the {x}.", "Where is the {x}? Click it."), x=names[0])
     return _presses(draft, goal, names[0])
@@ -113,7 +111,13 @@ def recall(rng: Rng, level: int) -> Instance:
     """A colour is shown on the first screen and must be picked on the second."""
     names = some(rng, BRIGHT, HOW_MANY[level])
     go, first = _opening(rng, swatch=COLORS[names[0]])
-    draft = _draft(rng, [{**first, "grid": [1, 1], "items": [{"id": go, "label": go}]}, _screen(rng, "buttons", _colored(rng, names))])
+    draft = _draft(
+        rng,
+        [
+            {**first, "grid": [1, 1], "items": [{"id": go, "label": go}]},
+            _screen(rng, "buttons", _colored(rng, names)),
+        ],
+    )
     goal = phrase(
         rng,
         (
@@ -130,7 +134,9 @@ def told(rng: Rng, level: int) -> Instance:
     names = some(rng, LABELS, HOW_MANY[level])
     go, first = _opening(rng)
     draft = _draft(rng, [first, _screen(rng, "buttons", _labelled(rng, names), note=f"Press {names[0]}")])
-    goal = phrase(rng, ("Click {go}, then do what the screen says.", "Press {go} and follow the note."), go=go)
+    goal = phrase(
+        rng, ("Click {go}, then do what the screen says.", "Press {go} and follow the note."), go=go
+    )
     return _presses(draft, goal, go, names[0])
 
 
