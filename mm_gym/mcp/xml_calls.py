@@ -211,9 +211,31 @@ def _without_think_pairs(text: str) -> str:
 
 
 def _without_thinking(text: str) -> str:
-    """The text outside thinking: a tag left open takes all that follows, one never opened all before."""
-    rest = _without_think_pairs(text)
-    return rest.rpartition("</think>")[2].partition("<think>")[0]
+    """The text outside thinking, read from left to right, so that a tag in a call's quotes is not one.
+
+    A think tag left open takes all that follows; a closing one that nothing opened (the template did) all
+    before.
+    """
+    closing, opening = text.find("</think>"), text.find("<think>")
+    if closing >= 0 and not 0 <= opening < closing:
+        before = text[:closing]
+        if before.count("<tool>") == before.count("</tool>"):
+            text = text[closing + len("</think>") :]
+    kept: list[str] = []
+    at = 0
+    while (start := text.find("<think>", at)) >= 0:
+        call = text.find("<tool>", at, start)
+        call_end = text.find("</tool>", call) if call >= 0 else -1
+        if call_end >= 0:
+            kept.append(text[at : call_end + len("</tool>")])
+            at = call_end + len("</tool>")
+            continue
+        kept.append(text[at:start])
+        end = text.find("</think>", start)
+        if end < 0:
+            return "".join(kept)
+        at = end + len("</think>")
+    return "".join([*kept, text[at:]])
 
 
 # -- hud-vf-gym's grammar -----------------------------------------------------------------------------

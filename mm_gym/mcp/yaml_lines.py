@@ -16,6 +16,8 @@ MAX_BYTES = 1 << 20
 MAX_NODES = 20_000
 """Nodes after aliases are followed: a few lines of nested aliases can stand for billions."""
 
+_PLAIN_TAGS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+
 Path = tuple[str | int, ...]
 
 
@@ -97,6 +99,8 @@ class _Builder:
         if self.nodes > MAX_NODES or len(path) > 50:
             raise self.document.error(path, f"more than {MAX_NODES} values, or nested more than 50 deep")
         self.document.lines[path] = node.start_mark.line + 1
+        if not isinstance(node, yaml.ScalarNode) and node.tag not in _PLAIN_TAGS:
+            raise self.document.error(path, f"the tag {node.tag!r} is not allowed; write plain YAML")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):

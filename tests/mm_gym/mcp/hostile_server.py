@@ -1,8 +1,8 @@
 """An MCP server over stdio, written on bare lines, that misbehaves as its environment says.
 
-`ACT` names what its tool `act` does: echo, say (`SAY`), die, hang, flood, garbage, line (endless), bomb
-(a picture of 25 million pixels in 70 bytes), broken_picture, big (`BYTES` of text), internal, malformed. `GRADE` is its
-evaluation's JSON, `PIDS` a file that gets its process id, `CHILD` makes it start a child that ignores
+`ACT` names what its tool `act` does: echo, say (`SAY`), die, hang, flood, garbage, line (endless), bomb (a
+picture of 25 million pixels in 70 bytes), broken_picture, big (`BYTES` of text), internal, malformed. `GRADE`
+is its evaluation's JSON, `PIDS` a file that gets its process id, `CHILD` makes it start a child that ignores
 signals, `LISTED` is JSON of further tools, `START` makes it die or hang at once. Not a test module.
 """
 
