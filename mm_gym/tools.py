@@ -64,7 +64,7 @@ class Tool:
         error = jsonschema.exceptions.best_match(self._validator.iter_errors(dict(arguments)))
         if error is not None:
             where = "".join(f"[{p!r}]" for p in error.absolute_path)
-            raise ToolError(f"{self.name}: wrong arguments{where}: {error.message}. {self.usage}")
+            raise ToolError(f"{self.name}: wrong arguments{where}: {_short(error.message)}. {self.usage}")
         return self.function(**arguments)
 
     @property
@@ -115,7 +115,7 @@ def run_tools(calls: Sequence[ToolCall], tools: Sequence[Tool], limit: int = MAX
                 f"Error: only the first {limit} calls of a response are run, not these {len(calls) - limit}."
             )
         if index <= limit:
-            run.messages.append(messages.tool(call.name, index, content))
+            run.messages.append(messages.tool(_short(call.name, 80), index, content))
         run.records.append({"name": call.name, "arguments": call.arguments, "status": status})
     return run
 
@@ -123,8 +123,13 @@ def run_tools(calls: Sequence[ToolCall], tools: Sequence[Tool], limit: int = MAX
 def _run_one(call: ToolCall, tools: Mapping[str, Tool]) -> tuple[str, Any]:
     if call.name not in tools:
         known = ", ".join(sorted(tools)) or "none"
-        return "unknown", f"Error: there is no tool {call.name!r}. The tools are: {known}."
+        return "unknown", f"Error: there is no tool {_short(call.name, 80)!r}. The tools are: {known}."
     try:
         return "ok", tools[call.name](call.arguments)
     except ToolError as error:
         return "failed", f"Error: {error}"
+
+
+def _short(text: str, most: int = 300) -> str:
+    """The text with its middle left out when it is long: the agent's own words may be of any length."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
