@@ -35,7 +35,7 @@ hide-scrollbars disable-smooth-scrolling font-render-hinting=none force-color-pr
 force-device-scale-factor=1 lang=en-US log-level=3 block-new-web-contents disable-notifications
 deny-permission-prompts force-webrtc-ip-handling-policy=disable_non_proxied_udp
 enable-blink-features=ComputedAccessibilityInfo
-disable-features=Translate,MediaRouter,OptimizationHints,DialMediaRouteProvider,InterestFeedContentSuggestions
+disable-features=Translate,MediaRouter,OptimizationHints,DialMediaRouteProvider,DeferRendererTasksAfterInput
 """
 _BEGIN_FRAMES = """
 enable-begin-frame-control run-all-compositor-stages-before-draw disable-new-content-rendering-timeout
