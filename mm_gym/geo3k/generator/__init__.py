@@ -6,8 +6,9 @@
 >>> problem.family, problem.level, problem.image.dtype, problem.image.shape[2]
 ('triangle_angle_sum', 1, dtype('uint8'), 3)
 
-A family drafts points to scale and says what its theorem gives; `layout` finds room for every label; `check` rejects poor
-pictures. The same state of the random generator gives the same problem, byte for byte, with the same library versions.
+A family drafts points to scale and says what its theorem gives; `layout` finds room for every label;
+`check` rejects poor pictures. The same state of the random generator gives the same problem, byte for byte,
+with the same library versions.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mm_gym.geo3k.generator.placement import NoRoom
 from mm_gym.geo3k.generator.problem import Draft, Problem, Unsuitable
 from mm_gym.geo3k.generator.sampling import pick, style, tilt
 
-FAMILIES: tuple[str, ...] = tuple(BUILDERS)
+FAMILIES: tuple[str, ...] = tuple(sorted(BUILDERS))
 LEVELS: tuple[int, ...] = (1, 2, 3)
 MOST_DRAWS = 400
 

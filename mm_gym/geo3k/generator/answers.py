@@ -1,6 +1,7 @@
 r"""Exact values written as Geometry3K writes its answers.
 
-Knows SymPy numbers: rationals, multiples of one root, multiples of pi, and sums of those. Knows nothing of figures.
+Knows SymPy numbers: rationals, multiples of one root, multiples of pi, and sums of those. Knows nothing of
+figures.
 
 >>> import sympy
 >>> write(5 * sympy.sqrt(3)), write(sympy.Rational(40, 3)), write(sympy.Rational(15, 2)), write(10 * sympy.pi)
@@ -19,7 +20,7 @@ GUARD_DIGITS = 30
 
 
 def write(value: sympy.Expr, places: int | None = None) -> str:
-    r"""Write `value` as an answer of the data set: `12`, `7.5`, `\frac { 40 } { 3 }`, `5 \sqrt { 3 }`, `10 \pi`.
+    r"""Write `value` as the data set does: `12`, `7.5`, `\frac { 40 } { 3 }`, `5 \sqrt { 3 }`, `10 \pi`.
 
     Args:
         value: An exact positive real number.
@@ -59,7 +60,7 @@ def _terms(value: sympy.Expr) -> list[sympy.Expr]:
 
 
 def _split(term: sympy.Expr) -> tuple[sympy.Rational, sympy.Expr]:
-    """Split a term into its rational coefficient and what it multiplies (1, a root, pi or a root times pi)."""
+    """Split a term into its rational coefficient and what it multiplies (1, a root, pi or their product)."""
     coefficient, rest = term.as_coeff_Mul()
     if not coefficient.is_Rational:
         raise ValueError(f"cannot write {term}: its coefficient {coefficient} is not rational; give `places`")

@@ -1,7 +1,8 @@
-"""What must hold of a draft: `wrong` compares theorem and labels with the coordinates, `unsuitable` rejects poor pictures.
+"""What must hold of a draft, its mathematics and its picture.
 
-`wrong` finds mistakes of a family's mathematics; the tests run it on every draft. `unsuitable` is part of generating: a
-narrow angle, a crowded point or an answer that stands in the figure makes the generator draw again.
+`wrong` finds mistakes of a family's mathematics; the tests run it on every draft. `unsuitable` is part of
+generating: a narrow angle, a crowded point or an answer that stands in the figure makes the generator draw
+again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LARGEST_ANSWER = 2000.0
 
 
 def wrong(draft: Draft) -> list[str]:
-    """Every disagreement between what a draft says and what its coordinates measure; empty when it is right."""
+    """Every disagreement between what a draft says and what its coordinates measure."""
     faults = []
     measured = draft.measure(draft.figure)
     if not _close(measured, float(draft.answer)):
@@ -111,7 +112,7 @@ def _wrong_claims(figure: Figure) -> list[str]:
 
 
 def _ambiguous(figure: Figure) -> list[str]:
-    """Labels that a reader would take for another element: a ray inside a labelled angle, a point on a labelled segment."""
+    """Labels that could mean another element: a ray divides the labelled angle, a point the segment."""
     faults = []
     ends = defaultdict(set)
     for segment in figure.segments:

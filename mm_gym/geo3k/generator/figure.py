@@ -1,7 +1,7 @@
 """A plane figure to scale: points in true units, what is drawn between them, and what its labels state.
 
-Knows coordinates (complex numbers, y upwards) and how to measure them. Knows nothing of pixels, of theorems or of
-answers: `check` compares what the labels state with what is measured here.
+Knows coordinates (complex numbers, y upwards) and how to measure them. Knows nothing of pixels, of theorems
+or of answers: `check` compares what the labels state with what is measured here.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ class Mark:
 class Label:
     """A text at an element and, where it states a size, that size.
 
-    kind: `length` (two points), `angle` (arm, vertex, arm), `arc` (centre, start, end[, via]), `area` and `perimeter`
-    (the corners of a polygon) or `text` (a point; states nothing). drawn: False where the question says it instead.
+    kind: `length` (two points), `angle` (arm, vertex, arm), `arc` (centre, start, end[, via]), `area` and
+    `perimeter` (the corners of a polygon) or `text` (a point; states nothing). drawn: False where the
+    question says it instead.
     """
 
     kind: str
@@ -68,7 +69,7 @@ class Label:
 
 @dataclass
 class Figure:
-    """The scene that a family builds. Points are named by the letter drawn beside them; `_` opens a hidden name."""
+    """The scene that a family builds. A point is named by its letter; `_` opens a hidden name."""
 
     points: dict[str, complex] = field(default_factory=dict)
     segments: list[Segment] = field(default_factory=list)
@@ -110,7 +111,7 @@ class Figure:
             self.fill(*names)
 
     def line(self, a: str, b: str, before: float, after: float) -> tuple[str, str]:
-        """Draw the line through `a` and `b`, arrowheads at both ends, that far beyond each; return its ends."""
+        """Draw the line through `a` and `b`, that far beyond each, with arrowheads; return its ends."""
         unit = (self.points[b] - self.points[a]) / self.length(a, b)
         start = self.hidden(self.points[a] - unit * before)
         end = self.hidden(self.points[b] + unit * after)

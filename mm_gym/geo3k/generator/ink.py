@@ -1,7 +1,7 @@
 """From a figure in true units to strokes, shades and marks in pixels.
 
-Knows pixels and how textbooks draw right angles, ticks, arcs and arrows. Knows nothing of text: `placement` puts labels
-where this ink leaves room. Pixel positions are complex numbers, x to the right, y downwards.
+Knows pixels and how textbooks draw right angles, ticks, arcs and arrows. Knows nothing of text: `placement`
+puts labels where this ink leaves room. Pixel positions are complex numbers, x to the right, y downwards.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ HEAD = 9.0  # length of an arrowhead
 class Style:
     """How one diagram looks.
 
-    size: text height in pixels. span: the longer side of the line work in pixels. arcs: whether angle labels get an arc.
+    size: text height in pixels. span: the longer side of the line work in pixels. arcs: whether angle
+    labels get an arc.
     """
 
     size: int = 16
@@ -63,7 +64,7 @@ class Shade:
 
 @dataclass
 class Ink:
-    """Everything that is drawn but text. `lines` are the figure's own strokes, `marks` what is put on them."""
+    """All that is drawn but text: `lines` are the figure's own strokes, `marks` what is put on them."""
 
     shades: list[Shade] = field(default_factory=list)
     lines: list[Stroke] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """A figure laid out on its canvas: scale, strokes, labels without overlaps, size in pixels.
 
-Knows the order in which labels are placed and the limits of an image's size. Raises `NoRoom` where a figure's labels do
-not fit; the generator then draws another figure.
+Knows the order in which labels are placed and the limits of an image's size. Raises `NoRoom` where a
+figure's labels do not fit; the generator then draws another figure.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _place(
 
 
 def _nearby(figure: Figure, label: Label, pixels: dict[str, complex], middle: complex) -> complex:
-    """The middle of the points joined to a segment's ends; the figure's middle where nothing else is joined."""
+    """The middle of the points joined to a segment's ends, else the figure's middle."""
     ends = set(label.at)
     joined = {b for s in figure.segments for a, b in ((s.a, s.b), (s.b, s.a)) if a in ends} - ends
     if not joined:
@@ -141,7 +141,7 @@ def _angle_target(a: complex, vertex: complex, b: complex) -> complex:
     """Where a leader into an angle ends: on the bisector, far enough out that the angle is open there."""
     to_a = (a - vertex) / abs(a - vertex)
     half = cmath.phase((b - vertex) / (a - vertex)) / 2
-    radius = max(21.0, 5.0 / math.sin(max(abs(half), 0.1)))
+    radius = max(24.0, 7.0 / math.sin(max(abs(half), 0.1)))
     return complex(
         vertex + to_a * cmath.exp(1j * half) * min(radius, 0.7 * abs(a - vertex), 0.7 * abs(b - vertex))
     )
@@ -163,13 +163,11 @@ def _canvas(board: Board, style: Style, scale: float) -> Layout:
     Raises:
         NoRoom: The canvas would be larger than an image may be.
     """
-    points = np.concatenate(
-        [s.points for s in (*board.ink.lines, *board.ink.marks)] + [h.points for h in board.ink.heads]
-    )
-    left = min(float(points.real.min()), *(label.box[0] for label in board.placed)) - style.pad
-    top = min(float(points.imag.min()), *(label.box[1] for label in board.placed)) - style.pad
-    right = max(float(points.real.max()), *(label.box[2] for label in board.placed)) + style.pad
-    bottom = max(float(points.imag.max()), *(label.box[3] for label in board.placed)) + style.pad
+    strokes = [s.points for s in (*board.ink.lines, *board.ink.marks)] + [h.points for h in board.ink.heads]
+    corners = [complex(*corner) for label in board.placed for corner in (label.box[:2], label.box[2:])]
+    points = np.concatenate([*strokes, np.array(corners, dtype=complex)])
+    left, right = float(points.real.min()) - style.pad, float(points.real.max()) + style.pad
+    top, bottom = float(points.imag.min()) - style.pad, float(points.imag.max()) + style.pad
     width, height = max(SMALLEST, math.ceil(right - left)), max(SMALLEST, math.ceil(bottom - top))
     if max(width, height) > LARGEST:
         raise NoRoom(

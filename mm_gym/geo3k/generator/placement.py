@@ -1,7 +1,7 @@
-"""Where labels go: every candidate position of a label is tested against all ink and all labels placed before it.
+"""Where labels go: every candidate is tested against all ink and all labels placed before.
 
-Knows boxes and strokes in pixels. A label never touches a stroke or another label; where an angle or a segment leaves no
-room for its label, the label stands outside with a leader, as in textbooks.
+Knows boxes and strokes in pixels. A label never touches a stroke or another label; where an angle or a
+segment leaves no room for its label, the label stands outside with a leader, as in textbooks.
 """
 
 from __future__ import annotations
@@ -47,10 +47,13 @@ class Board:
     ink: Ink
     style: Style
     edges: np.ndarray = field(init=False)
+    corners: np.ndarray = field(init=False)
     placed: list[Placed] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.edges = self.ink.edges()
+        ends = [stroke.points for stroke in self.ink.lines if len(stroke.points) == 2]
+        self.corners = np.concatenate(ends) if ends else np.array([complex(np.inf)])
 
     def put(self, kind: str, at: tuple[str, ...], text: str, setting: Setting, spots: Spots) -> bool:
         """Place a label at the cheapest of its free spots; False where none is free."""
@@ -99,11 +102,11 @@ class Board:
         return True
 
     def _crossings(self, start: complex, target: complex) -> int | None:
-        """How many strokes a leader crosses (None: more than one, or it crosses a label or passes a corner)."""
+        """How many strokes a leader crosses; None: more than one, or a label or a corner is in its way."""
         leader = np.array([[start, target]])
         if any(touches(np.array([other.box]), leader, CLEAR)[0] for other in self.placed):
             return None
-        if _nearest(self.edges.ravel(), start, target) < CORNER:
+        if _nearest(self.corners, start, target) < CORNER:
             return None
         crossed = _crosses(start, target, self.edges)
         return crossed if crossed <= 1 else None

@@ -1,4 +1,4 @@
-"""What families draw from the random generator: numbers, letters, expressions, wordings, and the look of a diagram.
+"""What is drawn from the random generator: numbers, letters, expressions, wordings, looks.
 
 Every choice comes from the generator passed in, so one seed gives one problem.
 """
@@ -125,7 +125,12 @@ def tilt(rng: np.random.Generator, figure: Figure) -> None:
 
 
 def for_unknown(
-    rng: np.random.Generator, figure: Figure, value: sympy.Expr, solution: str, unknown: str = "x", **more: Any
+    rng: np.random.Generator,
+    figure: Figure,
+    value: sympy.Expr,
+    solution: str,
+    unknown: str = "x",
+    **more: Any,
 ) -> Draft:
     """A draft that asks for the unknown in the figure's labels."""
     return Draft(

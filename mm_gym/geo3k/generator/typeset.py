@@ -1,4 +1,4 @@
-"""Short labels set in the bundled font: italic variables and vertex letters, upright digits, roots with their bar.
+"""Short labels set in the bundled font: italic letters, upright digits, roots with their bar.
 
 Knows the font files and Pillow. Knows nothing of figures.
 """
@@ -28,7 +28,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Setting:
-    """A label ready to draw: its runs and its ink box relative to the origin on the baseline (y downwards)."""
+    """A label ready to draw: its runs and its ink box, relative to the baseline's start (y downwards)."""
 
     runs: tuple[Run, ...]
     size: int
@@ -47,7 +47,7 @@ class Setting:
 
 @cache
 def font(size: int, italic: bool = False) -> ImageFont.FreeTypeFont:
-    """The bundled font at a size in pixels, with Pillow's own layout, so that no system library changes a pixel."""
+    """The bundled font at a size in pixels, laid out by Pillow itself, whatever the system has."""
     name = "DejaVuSans-Oblique.ttf" if italic else "DejaVuSans.ttf"
     return ImageFont.truetype(str(FONTS / name), size, layout_engine=ImageFont.Layout.BASIC)
 

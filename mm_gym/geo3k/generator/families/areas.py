@@ -1,4 +1,4 @@
-"""Areas of triangles, quadrilaterals and regular polygons, forwards and backwards, and areas of similar figures."""
+"""Areas of triangles, quadrilaterals, regular polygons and similar figures, forwards and backwards."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ SQUARE_WORDS = {
 
 def find_area(rng: np.random.Generator, shape: str) -> str:
     """A wording that asks for an area."""
-    return pick(rng, (f"Find the area of the {shape}.", "Find the area of the figure.", f"Find the area of the {shape}."))
+    return pick(
+        rng,
+        (f"Find the area of the {shape}.", "Find the area of the figure.", f"Find the area of the {shape}."),
+    )
 
 
 def given_area(shape: str, area: sympy.Expr, unit: str) -> str:
@@ -85,7 +88,7 @@ def triangle_area(rng: np.random.Generator, level: int) -> Draft:
     states = linear(base)
     if level == 2:
         states = linear("x")
-    if 0 < figure.points[c].real:  # the foot divides the base, so the base is told in words
+    if figure.points[c].real > 0:  # the foot divides the base, so the base is told in words
         figure.letters = True
         figure.given("length", (a, b), base) if level == 1 else None
     else:
@@ -130,10 +133,12 @@ def parallelogram_area(rng: np.random.Generator, level: int) -> Draft:
         answer = base * side * sine(at_a)
         exact = at_a in (30, 45, 60)
         value = plain(answer) if exact else rounded(answer, 1)
-        solution = f"The height is {side} · sin {at_a}°, so the area is {base} · {side} · sin {at_a}° = {value}."
+        solution = (
+            f"The height is {side} · sin {at_a}°, so the area is {base} · {side} · sin {at_a}° = {value}."
+        )
         return Draft(
             figure,
-            find_area(rng, "parallelogram"),
+            "Find the area of the parallelogram.",
             answer,
             lambda f: f.area(*names),
             solution,
@@ -156,12 +161,22 @@ def parallelogram_area(rng: np.random.Generator, level: int) -> Draft:
         figure.label_length(b, c, slant, unit)
         answer = sympy.Integer(base * height)
         solution = f"Area = base · height = {base} · {height} = {answer}; the side {slant} is not needed."
-        return Draft(figure, find_area(rng, "parallelogram"), answer, lambda f: f.area(*names), solution, unit="area")
+        return Draft(
+            figure,
+            "Find the area of the parallelogram.",
+            answer,
+            lambda f: f.area(*names),
+            solution,
+            unit="area",
+        )
     area = figure.given("area", names, base * height).offset
     figure.label_length(a, bottom, run, unit)
     figure.label_length(a, d, "x")
     value = sympy.sqrt((area / base) ** 2 + run**2)
-    solution = f"The height is {plain(area)}/{base} = {plain(area / base)}, so x = √({plain(area / base)}² + {run}²) = {plain(value)}."
+    solution = (
+        f"The height is {plain(area)}/{base} = {plain(area / base)}, so x = √({plain(area / base)}² + "
+        f"{run}²) = {plain(value)}."
+    )
     draft = for_unknown(rng, figure, value, solution)
     draft.question = f"{given_area('parallelogram', area, unit)} {draft.question}"
     return draft
@@ -169,7 +184,7 @@ def parallelogram_area(rng: np.random.Generator, level: int) -> Draft:
 
 @family("trapezoid_area")
 def trapezoid_area(rng: np.random.Generator, level: int) -> Draft:
-    """Half of the bases' sum times the height; at level 2 backwards, at level 3 the height by a 45° or 60° leg."""
+    """Half of the bases' sum times the height; backwards at level 2, the height by an angle at level 3."""
     names = letters(rng, 4)
     a, b, c, d = names
     unit = pick(rng, UNITS)
@@ -197,19 +212,27 @@ def trapezoid_area(rng: np.random.Generator, level: int) -> Draft:
         figure.label_angle(b, a, d, angle)
         leg = f"{run}" if angle == 45 else f"{run}√3"
         solution = (
-            f"The slanted side runs {long} − {short} = {run} across at {angle}°, so the height is {leg} and the area "
+            f"The slanted side runs {long} − {short} = {run} across at {angle}°, so the height is "
+            f"{leg} and the area "
             f"({short} + {long})/2 · {leg} = {plain(area)}."
         )
-        return Draft(figure, find_area(rng, "trapezoid"), area, lambda f: f.area(*names), solution, unit="area")
+        return Draft(
+            figure, find_area(rng, "trapezoid"), area, lambda f: f.area(*names), solution, unit="area"
+        )
     figure.label_length(b, c, height, unit)
     if level == 1:
         figure.label_length(a, b, long, unit)
         solution = f"Area = ({short} + {long})/2 · {height} = {plain(area)}."
-        return Draft(figure, find_area(rng, "trapezoid"), area, lambda f: f.area(*names), solution, unit="area")
+        return Draft(
+            figure, find_area(rng, "trapezoid"), area, lambda f: f.area(*names), solution, unit="area"
+        )
     told = figure.given("area", names, area).offset
     figure.label_length(a, b, "x")
     value = 2 * told / height - short
-    solution = f"({short} + x)/2 · {height} = {plain(told)}, so x = 2 · {plain(told)}/{height} − {short} = {plain(value)}."
+    solution = (
+        f"({short} + x)/2 · {height} = {plain(told)}, so x = 2 · {plain(told)}/{height} − {short} = "
+        f"{plain(value)}."
+    )
     draft = for_unknown(rng, figure, value, solution)
     draft.question = f"{given_area('trapezoid', told, unit)} {draft.question}"
     return draft
@@ -217,7 +240,7 @@ def trapezoid_area(rng: np.random.Generator, level: int) -> Draft:
 
 @family("rhombus_and_kite_area")
 def rhombus_and_kite_area(rng: np.random.Generator, level: int) -> Draft:
-    """Half of the product of the diagonals; at level 2 backwards, at level 3 with a side instead of a diagonal."""
+    """Half of the product of the diagonals; backwards at level 2, with a side instead of one at level 3."""
     names = letters(rng, 5)
     a, b, c, d, e = names
     unit = pick(rng, UNITS)
@@ -252,10 +275,13 @@ def rhombus_and_kite_area(rng: np.random.Generator, level: int) -> Draft:
         figure.label_length(c, d, side, unit)
         answer = 2 * half * sympy.sqrt(side**2 - half**2)
         solution = (
-            f"The other half diagonal is √({side}² − {half}²) = {near}, so the area is 1/2 · {2 * half} · {2 * near} = "
+            f"The other half diagonal is √({side}² − {half}²) = {near}, so the area is 1/2 · "
+            f"{2 * half} · {2 * near} = "
             f"{plain(answer)}."
         )
-        return Draft(figure, find_area(rng, shape), answer, lambda f: f.area(*names[:4]), solution, unit="area")
+        return Draft(
+            figure, find_area(rng, shape), answer, lambda f: f.area(*names[:4]), solution, unit="area"
+        )
     told = figure.given("area", names[:4], area).offset
     figure.letters = True
     answer = told / half
@@ -266,7 +292,7 @@ def rhombus_and_kite_area(rng: np.random.Generator, level: int) -> Draft:
 
 @family("regular_polygon_area")
 def regular_polygon_area(rng: np.random.Generator, level: int) -> Draft:
-    """Half of apothem times perimeter; at level 2 hexagons and triangles exactly, at level 3 from the radius."""
+    """Half of apothem times perimeter; exactly at level 2, from the radius at level 3."""
     count = pick(rng, (3, 4, 6)) if level == 2 else pick(rng, (5, 6, 8))
     size = whole(rng, 4, 24)
     unit = pick(rng, UNITS)
@@ -279,12 +305,21 @@ def regular_polygon_area(rng: np.random.Generator, level: int) -> Draft:
     figure.polygon(*names, fill=chance(rng, 0.6))
     centre = figure.point("_o", 0)
     figure.dots.append(centre)
-    shape = {3: "equilateral triangle", 4: "square", 5: "regular pentagon", 6: "regular hexagon", 8: "regular octagon"}[count]
+    shape = {
+        3: "equilateral triangle",
+        4: "square",
+        5: "regular pentagon",
+        6: "regular hexagon",
+        8: "regular octagon",
+    }[count]
     if level == 3:
         figure.segment(centre, names[0])
         figure.label_length(centre, names[0], size, unit)
         answer = count * size**2 * sympy.sin(2 * half_turn) / 2
-        solution = f"{count} triangles of area 1/2 · {size}² · sin {plain(sympy.Rational(360, count))}° make about {rounded(answer, 1)}."
+        solution = (
+            f"{count} triangles of area 1/2 · {size}² · sin {plain(sympy.Rational(360, count))}° make "
+            f"about {rounded(answer, 1)}."
+        )
         question = f"Find the area of the {shape}."
         return Draft(figure, question, answer, lambda f: f.area(*names), solution, places=1, unit="area")
     apothem = size / (2 * sympy.tan(half_turn))
@@ -299,12 +334,16 @@ def regular_polygon_area(rng: np.random.Generator, level: int) -> Draft:
         figure.dots.clear()
         if count == 4:
             raise Unsuitable("a square is too easy")
-        solution = f"Its apothem is {plain(sympy.radsimp(apothem))} and its perimeter {count * size}, so the area is {plain(answer)}."
+        solution = (
+            f"Its apothem is {plain(sympy.radsimp(apothem))} and its perimeter {count * size}, so the "
+            f"area is {plain(answer)}."
+        )
         return Draft(
             figure, f"Find the area of the {shape}.", answer, lambda f: f.area(*names), solution, unit="area"
         )
     solution = (
-        f"The apothem is {size}/(2 tan {plain(sympy.Rational(180, count))}°) ≈ {rounded(apothem, 2)}; half of it times the "
+        f"The apothem is {size}/(2 tan {plain(sympy.Rational(180, count))}°) ≈ {rounded(apothem, 2)}; "
+        "half of it times the "
         f"perimeter {count * size} is about {rounded(answer, 1)}."
     )
     question = f"Find the area of the {shape}."
@@ -330,7 +369,12 @@ def similar_areas(rng: np.random.Generator, level: int) -> Draft:
     corners = {
         "rectangle": [0, side_a, side_a + 1j * float(height), 1j * float(height)],
         "triangle": [0, side_a, side_a * lean + 1j * float(height)],
-        "parallelogram": [0, side_a, side_a * (1 + lean / 2) + 1j * float(height), side_a * lean / 2 + 1j * float(height)],
+        "parallelogram": [
+            0,
+            side_a,
+            side_a * (1 + lean / 2) + 1j * float(height),
+            side_a * lean / 2 + 1j * float(height),
+        ],
     }[shape]
     first = [figure.hidden(z) for z in corners]
     shift = 1.35 * max(z.real for z in map(complex, corners)) + 0.1 * side_b
@@ -344,7 +388,10 @@ def similar_areas(rng: np.random.Generator, level: int) -> Draft:
         figure.label_length(first[0], first[1], side_a, unit)
         figure.label_length(second[0], second[1], side_b, unit)
         answer = told_a * sympy.Rational(side_b, side_a) ** 2
-        question = f"{text} The area of the smaller one is {plain(told_a)} {SQUARE_WORDS[unit]}. Find the area of the larger one."
+        question = (
+            f"{text} The area of the smaller one is {plain(told_a)} {SQUARE_WORDS[unit]}. Find the area "
+            "of the larger one."
+        )
         solution = f"{lead}: {plain(told_a)} · ({side_b}/{side_a})² = {plain(answer)}."
         return Draft(figure, question, answer, lambda f: f.area(*second), solution, unit="area")
     told_b = figure.given("area", second, area_b).offset
@@ -353,16 +400,22 @@ def similar_areas(rng: np.random.Generator, level: int) -> Draft:
     figure.label_length(known[0], known[1], known_side, unit)
     scale = sympy.sqrt(told_b / told_a) if known is first else sympy.sqrt(told_a / told_b)
     areas = f"Their areas are {plain(told_a)} and {plain(told_b)} {SQUARE_WORDS[unit]}."
-    ratio_text = f"The sides are as the roots of the areas, √{plain(told_a)} : √{plain(told_b)} = {small} : {large}"
+    ratio_text = (
+        f"The sides are as the roots of the areas, √{plain(told_a)} : √{plain(told_b)} = {small} : {large}"
+    )
     if level == 2:
         figure.label_length(asked[0], asked[1], "x")
         value = known_side * scale
         draft = for_unknown(rng, figure, value, f"{ratio_text}, so x = {plain(value)}.")
-        draft.question = f"{text} {areas} Use the given areas to {draft.question[0].lower()}{draft.question[1:]}"
+        draft.question = (
+            f"{text} {areas} Use the given areas to {draft.question[0].lower()}{draft.question[1:]}"
+        )
         return draft
     offset = whole(rng, 1, 4)
     states = figure.label_length(asked[0], asked[1], linear("x") + offset)
     value = states.solve(known_side * scale)
-    draft = for_unknown(rng, figure, value, f"{ratio_text}, so {states} = {plain(known_side * scale)} and x = {plain(value)}.")
+    draft = for_unknown(
+        rng, figure, value, f"{ratio_text}, so {states} = {plain(known_side * scale)} and x = {plain(value)}."
+    )
     draft.question = f"{text} {areas} Use the given areas to {draft.question[0].lower()}{draft.question[1:]}"
     return draft

@@ -24,7 +24,9 @@ from mm_gym.geo3k.generator.sampling import (
 RADIUS = 10.0
 
 
-def circle_with(rng: np.random.Generator, directions: list[float], dot: bool = True) -> tuple[Figure, list[str], str]:
+def circle_with(
+    rng: np.random.Generator, directions: list[float], dot: bool = True
+) -> tuple[Figure, list[str], str]:
     """A circle about a centre with lettered points on it in the given directions (degrees)."""
     names = letters(rng, len(directions) + 1)
     centre = "O" if chance(rng, 0.5) else names[-1]
@@ -101,7 +103,10 @@ def _beside_diameter(rng: np.random.Generator) -> Draft:
             unit="degree",
         )
     answer = 180 + left.at(value)
-    solution = f"{steps}; the arc {c}{a}{b} is a half circle and {left} = {plain(left.at(value))} more: {plain(answer)}."
+    solution = (
+        f"{steps}; the arc {c}{a}{b} is a half circle and {left} = {plain(left.at(value))} more: "
+        f"{plain(answer)}."
+    )
     return Draft(
         figure,
         f"{text} {find_arc(rng, c + a + b)}",
@@ -148,13 +153,15 @@ def _half_circle(rng: np.random.Generator) -> Draft:
         right = figure.label_angle(b, a, c, expression(rng, at_a, x, slopes=(2, 3, 4)))
         value = (left + right).solve(90)
         solution = (
-            f"{a}{b} is a diameter, so the angle at {c} is right and {left} + {right} = 90: x = {plain(value)}."
+            f"{a}{b} is a diameter, so the angle at {c} is right and {left} + {right} = 90: x = "
+            f"{plain(value)}."
         )
         return for_unknown(rng, figure, value, solution, unit="degree")
     states = figure.label_arc(centre, a, c, 180 - 2 * at_a)
     answer = 90 - states.offset / 2
     solution = (
-        f"The angle at {b} is half of its arc, {plain(states.offset / 2)}°; {a}{b} is a diameter, so the angle at {c} is "
+        f"The angle at {b} is half of its arc, {plain(states.offset / 2)}°; {a}{b} is a diameter, so "
+        f"the angle at {c} is "
         f"right and m∠{a} = 90 − {plain(states.offset / 2)} = {plain(answer)}."
     )
     question = f"$\\overline{{{a}{b}}}$ is a diameter of $\\odot {centre}$. {find_angle(rng, b + a + c)}"
@@ -190,7 +197,8 @@ def angles_between_chords(rng: np.random.Generator, level: int) -> Draft:
     figure.label_angle(a, e, b, states[2])
     value = (states[0] + states[1]).solve(states[2] * 2)
     rule = (
-        f"The angle between two chords is half of the sum of its arcs: ({states[0]} + {states[1]})/2 = {states[2]}, so "
+        f"The angle between two chords is half of the sum of its arcs: ({states[0]} + {states[1]})/2 "
+        f"= {states[2]}, so "
         f"x = {plain(value)}"
     )
     if level < 3:
@@ -232,13 +240,18 @@ def angles_outside_circle(rng: np.random.Generator, level: int) -> Draft:
         states = [linear(far), linear(near), linear(angle)]
         states[pick(rng, (0, 2, 2))] = linear("x")
     else:
-        states = [expression(rng, far, x, slopes=(3, 4, 5)), linear(near), expression(rng, angle, x, slopes=(1, 2))]
+        states = [
+            expression(rng, far, x, slopes=(3, 4, 5)),
+            linear(near),
+            expression(rng, angle, x, slopes=(1, 2)),
+        ]
     figure.label_arc(centre, b, d, states[0])
     figure.label_arc(centre, a, c, states[1])
     figure.label_angle(a, p, c, states[2])
     value = (states[0] + states[1] * -1).solve(states[2] * 2)
     solution = (
-        f"The angle of two secants is half of the difference of their arcs: ({states[0]} − {states[1]})/2 = {states[2]}, "
+        f"The angle of two secants is half of the difference of their arcs: ({states[0]} − "
+        f"{states[1]})/2 = {states[2]}, "
         f"so x = {plain(value)}."
     )
     return for_unknown(rng, figure, value, solution, unit="degree")
@@ -288,9 +301,17 @@ def tangent_and_chord(rng: np.random.Generator, level: int) -> Draft:
         far = figure.hidden(polar(RADIUS, arc / 2 + 90))
         far_arc = figure.label_arc(centre, a, b, 360 - arc, via=far)
         answer = (360 - far_arc.offset) / 2
-        solution = f"{rule}. The arc inside angle {b}{a}{c} is 360 − {far_arc} = {arc}, so m∠{b}{a}{c} = {plain(answer)}."
+        solution = (
+            f"{rule}. The arc inside angle {b}{a}{c} is 360 − {far_arc} = {arc}, so m∠{b}{a}{c} = "
+            f"{plain(answer)}."
+        )
         return Draft(
-            figure, f"{text} {find_angle(rng, b + a + c)}", answer, lambda f: f.angle(b, a, c), solution, unit="degree"
+            figure,
+            f"{text} {find_angle(rng, b + a + c)}",
+            answer,
+            lambda f: f.angle(b, a, c),
+            solution,
+            unit="degree",
         )
     if level == 1:
         angle, outside = (linear("x"), linear(arc)) if chance(rng, 0.5) else (linear(arc // 2), linear("x"))
@@ -301,7 +322,9 @@ def tangent_and_chord(rng: np.random.Generator, level: int) -> Draft:
     figure.label_arc(centre, a, b, outside)
     value = (angle * 2).solve(outside)
     product = f"2 · {angle}" if angle.known else f"2{angle.grouped()}"
-    draft = for_unknown(rng, figure, value, f"{rule}: {product} = {outside}, so x = {plain(value)}.", unit="degree")
+    draft = for_unknown(
+        rng, figure, value, f"{rule}: {product} = {outside}, so x = {plain(value)}.", unit="degree"
+    )
     draft.question = f"{text} {draft.question}"
     return draft
 
@@ -323,7 +346,8 @@ def cyclic_quadrilateral(rng: np.random.Generator, level: int) -> Draft:
         second = figure.label_arc(centre, d, a, arcs[3])
         answer = 180 - (first.offset + second.offset) / 2
         solution = (
-            f"m∠{b} is half of the arcs {c}{d} and {d}{a}, ({first} + {second})/2 = {plain(180 - answer)}. {rule}, so "
+            f"m∠{b} is half of the arcs {c}{d} and {d}{a}, ({first} + {second})/2 = "
+            f"{plain(180 - answer)}. {rule}, so "
             f"m∠{d} = 180 − {plain(180 - answer)} = {plain(answer)}."
         )
         question = f"{text} {find_angle(rng, d)}"

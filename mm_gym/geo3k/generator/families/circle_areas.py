@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import sympy
 
@@ -45,9 +43,13 @@ def arc_length(rng: np.random.Generator, level: int) -> Draft:
         if length.as_coeff_Mul()[0].q > 1:
             raise Unsuitable("a fraction of pi")
         answer = length / sympy.pi * 180 / angle
-        question = f"{text}the length of $\\widehat{{{a}{b}}}$ is ${plain(length / sympy.pi)} \\pi$. Find the radius of $\\odot {centre}$."
+        question = (
+            f"{text}the length of $\\widehat{{{a}{b}}}$ is ${plain(length / sympy.pi)} \\pi$. Find the "
+            f"radius of $\\odot {centre}$."
+        )
         solution = (
-            f"{angle}/360 · 2π · r = {plain(length)}, so r = {plain(length / sympy.pi)} · 180/{angle} = {plain(answer)}."
+            f"{angle}/360 · 2π · r = {plain(length)}, so r = {plain(length / sympy.pi)} · 180/{angle} = "
+            f"{plain(answer)}."
         )
         return Draft(figure, question, answer, lambda f: f.length(centre, a), solution)
     if level == 1:
@@ -56,11 +58,14 @@ def arc_length(rng: np.random.Generator, level: int) -> Draft:
     else:
         end = figure.hidden(-figure.points[a])
         figure.segment(centre, end)
+        figure.given("length", (a, end), 2 * radius)
         text += f"the diameter is {2 * radius}. "
         known = f"{angle}/360 · π · {2 * radius}"
     exact = chance(rng, 0.3) and length.as_coeff_Mul()[0].q <= 3
     places = None if exact else pick(rng, (1, 2))
-    solution = f"The arc is {known} {'= ' + plain(length) if places is None else '≈ ' + rounded(length, places)}."
+    solution = (
+        f"The arc is {known} {'= ' + plain(length) if places is None else '≈ ' + rounded(length, places)}."
+    )
     ask = f"ind the {'exact ' if exact else ''}length of $\\widehat{{{a}{b}}}$."
     question = f"{text}{'f' if level == 1 else 'F'}{ask}"
     minor = Arc(centre, radius, a, b, figure.hidden(polar(radius, angle / 2)))
@@ -77,7 +82,7 @@ def arc_length(rng: np.random.Generator, level: int) -> Draft:
 
 @family("sector_area")
 def sector_area(rng: np.random.Generator, level: int) -> Draft:
-    """A sector's share of the circle's area; at level 2 the larger sector, at level 3 the segment cut off by a chord."""
+    """A sector's share of the circle's area; the larger sector at level 2, a circular segment at level 3."""
     angle = pick(rng, (60, 90, 120)) if level == 3 else pick(rng, NICE_ANGLES)
     radius = whole(rng, 3, 18)
     unit = pick(rng, UNITS)
@@ -103,7 +108,8 @@ def sector_area(rng: np.random.Generator, level: int) -> Draft:
         return Draft(figure, question, answer, lambda f: f.area(outline), solution, places=1, unit="area")
     figure.fill(outline, centre)
     exact = chance(rng, 0.25) and area.as_coeff_Mul()[0].q == 1
-    solution = f"The sector is {share} {'= ' + plain(area) if exact else '≈ ' + rounded(area, 1)}."
+    rest = f"The shaded sector spans 360° − {angle}° = {sweep}°. " if level == 2 else ""
+    solution = f"{rest}Its area is {share} {'= ' + plain(area) if exact else '≈ ' + rounded(area, 1)}."
     question = f"Find the {'exact ' if exact else ''}area of the shaded {pick(rng, ('sector', 'region'))}."
     return Draft(
         figure,
@@ -153,7 +159,9 @@ def circumference(rng: np.random.Generator, level: int) -> Draft:
     if level == 3:
         p, q = whole(rng, 3, 12), whole(rng, 3, 12)
     diagonal = sympy.sqrt(p**2 + q**2)
-    if not 0.4 < p / q < 2.5 or (level == 3 and (diagonal.is_Integer or diagonal.as_coeff_Mul()[1].base > 60)):
+    if not 0.4 < p / q < 2.5 or (
+        level == 3 and (diagonal.is_Integer or diagonal.as_coeff_Mul()[1].base > 60)
+    ):
         raise Unsuitable("a narrow rectangle or an ugly root")
     radius = float(diagonal) / 2
     for name, z in zip(names, (complex(-q, -p), complex(q, -p), complex(q, p), complex(-q, p)), strict=True):
@@ -173,7 +181,8 @@ def circumference(rng: np.random.Generator, level: int) -> Draft:
     answer = diagonal * sympy.pi
     shape = "rectangle" if rectangle else "triangle"
     solution = (
-        f"The {'diagonal' if rectangle else 'hypotenuse'} √({p}² + {q}²) = {plain(diagonal)} is a diameter, so the "
+        f"The {'diagonal' if rectangle else 'hypotenuse'} √({p}² + {q}²) = {plain(diagonal)} is a "
+        "diameter, so the "
         f"circumference is {plain(answer)}."
     )
     question = f"The {shape} is inscribed in the circle. Find the exact circumference of the circle."
@@ -195,7 +204,9 @@ def shaded_region(rng: np.random.Generator, level: int) -> Draft:
 def _circle_in_square(rng: np.random.Generator, figure: Figure, unit: str) -> Draft:
     side = 2 * whole(rng, 2, 14)
     half = side / 2
-    corners = [figure.hidden(z) for z in (-half - half * 1j, half - half * 1j, half + half * 1j, -half + half * 1j)]
+    corners = [
+        figure.hidden(z) for z in (-half - half * 1j, half - half * 1j, half + half * 1j, -half + half * 1j)
+    ]
     centre = figure.hidden(0)
     figure.polygon(*corners, fill=True)
     circle = figure.circle(centre, half)
@@ -222,11 +233,15 @@ def _ring(rng: np.random.Generator, figure: Figure, unit: str) -> Draft:
         figure.dots.append(centre)
         on_inner, on_outer = figure.hidden(inner), figure.hidden(inner + width)
         figure.path(centre, on_inner, on_outer)
-        parts = figure.label_length(centre, on_inner, inner, unit), figure.label_length(on_inner, on_outer, width, unit)
+        parts = (
+            figure.label_length(centre, on_inner, inner, unit),
+            figure.label_length(on_inner, on_outer, width, unit),
+        )
         outer = parts[0].offset + parts[1].offset
         answer = sympy.pi * (outer**2 - parts[0].offset ** 2)
         solution = (
-            f"The large radius is {inner} + {width} = {outer}: π · {outer}² − π · {inner}² = {plain(answer)} ≈ "
+            f"The large radius is {inner} + {width} = {outer}: π · {outer}² − π · {inner}² = "
+            f"{plain(answer)} ≈ "
             f"{rounded(answer, 1)}."
         )
         question = "Find the area of the shaded region."
@@ -245,7 +260,8 @@ def _ring(rng: np.random.Generator, figure: Figure, unit: str) -> Draft:
     figure.label_length(*ends, 4 * half, unit)
     answer = sympy.pi * (4 * half**2 - 2 * half**2)
     solution = (
-        f"The large circle has radius {2 * half}, each small one {half}: π · {2 * half}² − 2π · {half}² = {plain(answer)} ≈ "
+        f"The large circle has radius {2 * half}, each small one {half}: π · {2 * half}² − 2π · "
+        f"{half}² = {plain(answer)} ≈ "
         f"{rounded(answer, 1)}."
     )
     question = "Find the area of the shaded region."
@@ -277,10 +293,13 @@ def _polygon_in_circle(rng: np.random.Generator, figure: Figure, unit: str) -> D
     answer = sympy.pi * radius**2 - polygon
     name = {3: "equilateral triangle", 4: "square", 6: "regular hexagon"}[count]
     solution = (
-        f"The circle has π · {radius}² = {plain(sympy.pi * radius**2)}, the {name} {plain(polygon)}; the difference is about "
+        f"The circle has π · {radius}² = {plain(sympy.pi * radius**2)}, the {name} {plain(polygon)}; "
+        "the difference is about "
         f"{rounded(answer, 1)}."
     )
-    question = f"The polygon in the circle is a {name}. Find the area of the shaded region.".replace("a equi", "an equi")
+    question = f"The polygon in the circle is a {name}. Find the area of the shaded region.".replace(
+        "a equi", "an equi"
+    )
     return Draft(
         figure, question, answer, lambda f: f.area(circle) - f.area(*corners), solution, places=1, unit="area"
     )
@@ -314,10 +333,14 @@ def _corner(rng: np.random.Generator, figure: Figure, unit: str) -> Draft:
     if chance(rng, 0.6):
         answer = sympy.Integer(width * height - cut_x * cut_y)
         solution = f"The whole rectangle less the corner: {width} · {height} − {cut_x} · {cut_y} = {answer}."
-        return Draft(figure, "Find the area of the figure.", answer, lambda f: f.area(*corners), solution, unit="area")
+        return Draft(
+            figure, "Find the area of the figure.", answer, lambda f: f.area(*corners), solution, unit="area"
+        )
     answer = sympy.Integer(2 * (width + height))
     solution = f"The missing corner does not change the perimeter: 2 · ({width} + {height}) = {answer}."
-    return Draft(figure, "Find the perimeter of the figure.", answer, lambda f: f.perimeter(*corners), solution)
+    return Draft(
+        figure, "Find the perimeter of the figure.", answer, lambda f: f.perimeter(*corners), solution
+    )
 
 
 def _house(rng: np.random.Generator, figure: Figure, unit: str) -> Draft:
@@ -345,10 +368,13 @@ def _house(rng: np.random.Generator, figure: Figure, unit: str) -> Draft:
         roof = sympy.sqrt(slant**2 - half**2)
         answer = 2 * half * height + half * roof
         solution = (
-            f"The triangle's height is √({slant}² − {half}²) = {plain(roof)}: {2 * half} · {height} + 1/2 · {2 * half} · "
+            f"The triangle's height is √({slant}² − {half}²) = {plain(roof)}: {2 * half} · {height} + "
+            f"1/2 · {2 * half} · "
             f"{plain(roof)} = {plain(answer)}."
         )
-        return Draft(figure, "Find the area of the figure.", answer, lambda f: f.area(*corners), solution, unit="area")
+        return Draft(
+            figure, "Find the area of the figure.", answer, lambda f: f.area(*corners), solution, unit="area"
+        )
     answer = sympy.Integer(2 * half + 2 * height + 2 * slant)
     solution = f"{2 * half} + 2 · {height} + 2 · {slant} = {answer}."
     question = "Find the perimeter of the figure."
@@ -387,12 +413,16 @@ def _half_circle_on_rectangle(rng: np.random.Generator, figure: Figure, unit: st
     if chance(rng, 0.6):
         answer = 2 * radius * length + halves * sympy.pi * sympy.Rational(radius**2, 2)
         solution = (
-            f"The rectangle and {curved}: {length} · {2 * radius} + {'' if halves == 1 else '2 · '}π · {radius}²/2 ≈ {rounded(answer, 1)}."
+            f"The rectangle and {curved}: {length} · {2 * radius} + {'' if halves == 1 else '2 · '}π · "
+            f"{radius}²/2 ≈ {rounded(answer, 1)}."
         )
         question = "Find the area of the figure."
         return Draft(figure, question, answer, lambda f: f.area(*outline), solution, places=1, unit="area")
     answer = 2 * length + (0 if both else 2 * radius) + halves * sympy.pi * radius
     rest = "" if both else f" + {2 * radius}"
-    solution = f"The straight sides and {curved}: 2 · {length}{rest} + {'' if halves == 1 else '2 · '}π · {radius} ≈ {rounded(answer, 1)}."
+    solution = (
+        f"The straight sides and {curved}: 2 · {length}{rest} + {'' if halves == 1 else '2 · '}π · "
+        f"{radius} ≈ {rounded(answer, 1)}."
+    )
     question = "Find the perimeter of the figure."
     return Draft(figure, question, answer, lambda f: f.perimeter(*outline), solution, places=1)

@@ -9,7 +9,6 @@ import sympy
 
 from mm_gym.geo3k.generator.answers import plain
 from mm_gym.geo3k.generator.expressions import linear
-from mm_gym.geo3k.generator.families.circle_angles import fresh
 from mm_gym.geo3k.generator.families.registry import family
 from mm_gym.geo3k.generator.families.right_triangles import TRIPLES, simple_root
 from mm_gym.geo3k.generator.figure import Figure, polar
@@ -82,7 +81,9 @@ def chord_and_radius(rng: np.random.Generator, level: int) -> Draft:
     if not simple_root(root, 120) or root.is_Integer:
         raise Unsuitable("an ugly root")
     answer = 2 * root
-    solution = f"{rule}: {o}{b} = √({distance}² + {half}²) = {plain(root)}, and the diameter is {plain(answer)}."
+    solution = (
+        f"{rule}: {o}{b} = √({distance}² + {half}²) = {plain(root)}, and the diameter is {plain(answer)}."
+    )
     question = f"{text} Find the diameter of the circle."
     return Draft(figure, question, answer, lambda f: 2 * f.length(o, a), solution)
 
@@ -116,7 +117,9 @@ def intersecting_chords(rng: np.random.Generator, level: int) -> Draft:
         figure.label_length(e, c, "x")
         figure.label_length(e, d, linear("x") + gap)
         value = (-gap + sympy.sqrt(gap**2 + 4 * p * q)) / 2
-        solution = f"{rule}: x(x + {gap}) = {p} · {q} = {p * q}, and the positive solution is x = {plain(value)}."
+        solution = (
+            f"{rule}: x(x + {gap}) = {p} · {q} = {p * q}, and the positive solution is x = {plain(value)}."
+        )
         return for_unknown(rng, figure, value, solution)
     figure.label_length(e, c, r)
     if level == 2 and s.q > 1:
@@ -177,7 +180,10 @@ def tangent_and_radius(rng: np.random.Generator, level: int) -> Draft:
     figure.label_length(a, p, tangent)
     figure.label_length(b, p, outer)
     value = sympy.Rational(tangent**2 - outer**2, 2 * outer)
-    solution = f"{rule}: x² + {tangent}² = (x + {outer})², so {2 * outer}x = {tangent**2 - outer**2} and x = {plain(value)}."
+    solution = (
+        f"{rule}: x² + {tangent}² = (x + {outer})², so {2 * outer}x = {tangent**2 - outer**2} and x = "
+        f"{plain(value)}."
+    )
     return tangent_text(for_unknown(rng, figure, value, solution))
 
 
@@ -240,7 +246,8 @@ def _triangle_around_circle(rng: np.random.Generator) -> Draft:
     parts = [figure.label_length(a, d, u), figure.label_length(b, e, v), figure.label_length(c, g, w)]
     answer = 2 * (parts[0].offset + parts[1].offset + parts[2].offset)
     solution = (
-        f"Tangents from one point are equal, so every part occurs twice: 2 · ({u} + {v} + {w}) = {plain(answer)}."
+        f"Tangents from one point are equal, so every part occurs twice: 2 · ({u} + {v} + {w}) = "
+        f"{plain(answer)}."
     )
     question = f"Find the perimeter of $\\triangle {a}{b}{c}$."
     return tangent_text(Draft(figure, question, answer, lambda f: f.perimeter(a, b, c), solution))
@@ -249,7 +256,7 @@ def _triangle_around_circle(rng: np.random.Generator) -> Draft:
 def _secants(
     rng: np.random.Generator, near: float, whole_a: float, other: float, whole_b: float
 ) -> tuple[Figure, tuple[str, ...]]:
-    """Two secants from p: the points of the first at `near` and `whole_a`, of the second at `other` and `whole_b`."""
+    """Two secants from one point that meet the circle at those distances along either."""
     p, a, b, c, d = letters(rng, 5)
     opening = whole(rng, 28, 58)
     figure = Figure(letters=chance(rng, 0.5))
@@ -261,7 +268,7 @@ def _secants(
     points = figure.points
     centre = figure.point("_centre", circumcentre(points[a], points[b], points[c]))
     radius = figure.length(centre, a)
-    if not 0.2 < min(near, other) / radius or not max(whole_a, whole_b) / radius < 4.5:
+    if not min(near, other) / radius > 0.2 or not max(whole_a, whole_b) / radius < 4.5:
         raise Unsuitable("a small or a large circle")
     if min(figure.length(a, b), figure.length(c, d)) < 0.8 * radius:
         raise Unsuitable("a secant is nearly a tangent")

@@ -32,7 +32,7 @@ PAIRS = (  # name, position at the lower line, position at the upper line, relat
 
 
 def _transversal(rng: np.random.Generator, figure: Figure, slant: int) -> list[list[tuple[str, str, str]]]:
-    """Two parallel lines and a transversal; the four angles at either crossing, counterclockwise from the right.
+    """Two parallel lines and a transversal; the four angles at either crossing, from the right.
 
     Angles 0 and 2 measure `slant`, 1 and 3 its supplement.
     """
@@ -50,7 +50,7 @@ def _transversal(rng: np.random.Generator, figure: Figure, slant: int) -> list[l
     for vertex, (start, end), up, down in ((low, rows[0], high, bottom), (high, rows[1], top, low)):
         around = [end, up, start, down]
         angles.append([(around[i], vertex, around[(i + 1) % 4]) for i in range(4)])
-    for start, end in rows:
+    for _, end in rows:
         mark = figure.points[end] - 2.6
         figure.arrow(figure.hidden(mark - 1), figure.hidden(mark))
     return angles
@@ -67,11 +67,16 @@ def parallel_lines(rng: np.random.Generator, level: int) -> Draft:
     name, lower, upper, relation = pick(rng, PAIRS)
     first, second = angles[0][lower], angles[1][upper]
     sizes = [slant if position % 2 == 0 else 180 - slant for position in (lower, upper)]
+    if level == 1 and chance(rng, 0.5):
+        return _numbered(rng, figure, angles, (name, lower, upper, relation), sizes[0])
     if level == 1:
         labels = [linear(sizes[0]), linear("x")]
     else:
         x = whole(rng, 6, 28)
-        labels = [expression(rng, sizes[0], x, slopes=(1, 2, 3)), expression(rng, sizes[1], x, slopes=(4, 5, 6))]
+        labels = [
+            expression(rng, sizes[0], x, slopes=(1, 2, 3)),
+            expression(rng, sizes[1], x, slopes=(4, 5, 6)),
+        ]
     figure.label_angle(*first, labels[0])
     figure.label_angle(*second, labels[1])
     if relation == "equal":
@@ -81,6 +86,33 @@ def parallel_lines(rng: np.random.Generator, level: int) -> Draft:
         value = (labels[0] + labels[1]).solve(180)
         solution = f"{name} add up to 180°: {labels[0]} + {labels[1]} = 180, so x = {plain(value)}."
     return for_unknown(rng, figure, value, solution, unit="degree", echoes=level == 1)
+
+
+def _numbered(
+    rng: np.random.Generator,
+    figure: Figure,
+    angles: list[list[tuple[str, str, str]]],
+    pair: tuple[str, int, int, str],
+    size: int,
+) -> Draft:
+    """All eight angles bear numbers; the question names two of them."""
+    name, lower, upper, relation = pair
+    numbers = [int(n) for n in rng.permutation(8) + 1] if chance(rng, 0.3) else [2, 1, 3, 4, 6, 5, 7, 8]
+    for number, angle in zip(numbers, (*angles[1], *angles[0]), strict=True):
+        figure.number_angle(*angle, number)
+    known, asked = numbers[4 + lower], numbers[upper]
+    given = figure.given("angle", angles[0][lower], size).offset
+    answer = given if relation == "equal" else 180 - given
+    rule = "are equal" if relation == "equal" else "add up to 180°"
+    return Draft(
+        figure,
+        f"In the figure, $m \\angle {known} = {given}$. {find_angle(rng, str(asked))}",
+        answer,
+        lambda f: f.angle(*angles[1][upper]),
+        f"{name} at parallel lines {rule}, so m∠{asked} = {answer}.",
+        unit="degree",
+        echoes=True,
+    )
 
 
 def _bent_line(rng: np.random.Generator) -> Draft:
@@ -116,7 +148,8 @@ def _bent_line(rng: np.random.Generator) -> Draft:
     total = figure.label_angle(a, b, c, expression(rng, upper + lower, x, slopes=(2, 3, 4, 5)))
     value = total.solve(first + second)
     solution = (
-        f"The parallel through {b} divides the angle there into alternate interior angles: {total} = {first} + "
+        f"The parallel through {b} divides the angle there into alternate interior angles: {total} = "
+        f"{first} + "
         f"{second}, so x = {plain(value)}."
     )
     return for_unknown(rng, figure, value, solution, unit="degree")
@@ -143,7 +176,10 @@ def intersecting_lines(rng: np.random.Generator, level: int) -> Draft:
     if level == 1:
         first, second = linear(sizes[0]), linear("x")
     else:
-        first, second = expression(rng, sizes[0], x, slopes=(1, 2, 3)), expression(rng, sizes[1], x, slopes=(4, 5, 6))
+        first, second = (
+            expression(rng, sizes[0], x, slopes=(1, 2, 3)),
+            expression(rng, sizes[1], x, slopes=(4, 5, 6)),
+        )
     figure.label_angle(names[0], centre, names[1], first)
     if vertical:
         figure.label_angle(names[2], centre, names[3], second)
@@ -174,7 +210,8 @@ def _three_lines(rng: np.random.Generator) -> Draft:
     p, q = names[5], names[0]  # vertical to the third angle, between the third line and the first
     answer = sympy.Integer(180) - given[0].offset - given[1].offset
     solution = (
-        f"Angle {p}{centre}{q} is vertical to the angle between rays {centre}{names[2]} and {centre}{names[3]}, which "
+        f"Angle {p}{centre}{q} is vertical to the angle between rays {centre}{names[2]} and "
+        f"{centre}{names[3]}, which "
         f"completes a straight line: 180 − {first} − {second} = {answer}."
     )
     question = find_angle(rng, p + centre + q)

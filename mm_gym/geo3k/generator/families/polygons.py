@@ -91,7 +91,8 @@ def polygon_interior_angles(rng: np.random.Generator, level: int) -> Draft:
     full = sum(states[1:], states[0])
     value = full.solve(total)
     rule = (
-        f"The interior angles add up to ({count} − 2) · 180° = {total}°: {full} = {total}, so x = {plain(value)}"
+        f"The interior angles add up to ({count} − 2) · 180° = {total}°: {full} = {total}, so x = "
+        f"{plain(value)}"
     )
     if level < 3:
         return for_unknown(rng, figure, value, rule + ".", unit="degree")
@@ -99,7 +100,13 @@ def polygon_interior_angles(rng: np.random.Generator, level: int) -> Draft:
     corner = _corner(names, 0)
     solution = f"{rule} and m∠{names[0]} = {states[0]} = {plain(answer)}."
     return Draft(
-        figure, find_angle(rng, names[0]), answer, lambda f: f.angle(*corner), solution, {"x": value}, unit="degree"
+        figure,
+        find_angle(rng, names[0]),
+        answer,
+        lambda f: f.angle(*corner),
+        solution,
+        {"x": value},
+        unit="degree",
     )
 
 
@@ -166,7 +173,8 @@ def regular_polygon(rng: np.random.Generator, level: int) -> Draft:
     figure.segment(a, c)
     answer = (180 - inner) / 2
     solution = (
-        f"Each interior angle is ({count} − 2) · 180°/{count} = {inner}°. Triangle {a}{b}{c} is isosceles, so m∠{b}{a}{c} = "
+        f"Each interior angle is ({count} − 2) · 180°/{count} = {inner}°. Triangle {a}{b}{c} is "
+        f"isosceles, so m∠{b}{a}{c} = "
         f"(180 − {inner})/2 = {answer}."
     )
     if chance(rng, 0.5):
@@ -194,7 +202,8 @@ def _hexagon_diagonal(rng: np.random.Generator) -> Draft:
         figure.segment(a, c)
         answer = side * sympy.sqrt(3)
         solution = (
-            f"Triangle {a}{b}{c} is isosceles with 120° at {b}; half of it is a 30-60-90 triangle with hypotenuse {side}, so "
+            f"Triangle {a}{b}{c} is isosceles with 120° at {b}; half of it is a 30-60-90 triangle "
+            f"with hypotenuse {side}, so "
             f"{a}{c} = 2 · {side} · √3/2 = {plain(answer)}."
         )
         return Draft(figure, f"{name} {find_length(rng, a + c)}", answer, lambda f: f.length(a, c), solution)
@@ -202,8 +211,10 @@ def _hexagon_diagonal(rng: np.random.Generator) -> Draft:
     figure.segment(a, d)
     answer = sympy.Integer(side) * 2 * side * sympy.sqrt(3) / 4
     solution = (
-        f"{a}{d} = 2 · {side} passes through the center and angle {a}{b}{d} is right, so {b}{d} = {side}√3 and the "
-        f"area of triangle {a}{b}{d} is half of {side} · {side}√3, or {plain(sympy.Integer(side) ** 2 * sympy.sqrt(3) / 2)}."
+        f"{a}{d} = 2 · {side} passes through the center and angle {a}{b}{d} is right, so {b}{d} = "
+        f"{side}√3 and the "
+        f"area of triangle {a}{b}{d} is half of {side} · {side}√3, or "
+        f"{plain(sympy.Integer(side) ** 2 * sympy.sqrt(3) / 2)}."
     )
     question = f"{name} Find the area of $\\triangle {a}{b}{d}$."
     return Draft(figure, question, answer, lambda f: f.area(a, b, d), solution, unit="area")

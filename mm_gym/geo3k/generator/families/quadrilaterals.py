@@ -65,7 +65,10 @@ def parallelogram(rng: np.random.Generator, level: int) -> Draft:
     if level == 2:
         figure.polygon(a, b, c, d)
         if chance(rng, 0.5):
-            first, second = expression(rng, base, x, slopes=(1, 2, 3)), expression(rng, base, x, slopes=(2, 4, 5))
+            first, second = (
+                expression(rng, base, x, slopes=(1, 2, 3)),
+                expression(rng, base, x, slopes=(2, 4, 5)),
+            )
             figure.label_length(a, b, first)
             figure.label_length(c, d, second)
             value, rule = first.solve(second), "Opposite sides of a parallelogram are equal"
@@ -88,7 +91,8 @@ def parallelogram(rng: np.random.Generator, level: int) -> Draft:
     value = first.solve(second)
     answer = first.at(value) + second.at(value)
     solution = (
-        f"The diagonals of a parallelogram halve each other: {first} = {second}, so x = {plain(value)} and {a}{c} = "
+        f"The diagonals of a parallelogram halve each other: {first} = {second}, so x = "
+        f"{plain(value)} and {a}{c} = "
         f"2 · {first.at(value)} = {answer}."
     )
     question = f"{whole_name} is a parallelogram. {find_length(rng, a + c)}"
@@ -112,7 +116,9 @@ def rectangle(rng: np.random.Generator, level: int) -> Draft:
         figure.label_length(b, c, height)
         asked = pick(rng, ((a, c), (b, d)))
         answer = sympy.sqrt(width**2 + height**2)
-        solution = f"A diagonal and two sides make a right triangle: √({width}² + {height}²) = {plain(answer)}."
+        solution = (
+            f"A diagonal and two sides make a right triangle: √({width}² + {height}²) = {plain(answer)}."
+        )
         question = f"{named} {find_length(rng, asked[0] + asked[1])}"
         return Draft(figure, question, answer, lambda f: f.length(*asked), solution)
     if level == 2:
@@ -134,7 +140,8 @@ def rectangle(rng: np.random.Generator, level: int) -> Draft:
     figure.label_angle(e, a, b, slope)
     answer = sympy.Integer(180 - 2 * slope)
     solution = (
-        f"The half diagonals {a}{e} and {b}{e} are equal, so m∠{e}{b}{a} = {slope} and m∠{a}{e}{b} = 180 − 2 · "
+        f"The half diagonals {a}{e} and {b}{e} are equal, so m∠{e}{b}{a} = {slope} and m∠{a}{e}{b} = "
+        "180 − 2 · "
         f"{slope} = {answer}."
     )
     question = f"{named} {find_angle(rng, a + e + b)}"
@@ -192,7 +199,8 @@ def rhombus(rng: np.random.Generator, level: int) -> Draft:
     second = figure.label_angle(e, b, c, expression(rng, 90 - half_angle, x, slopes=(2, 3, 4)))
     value = (first + second).solve(90)
     solution = (
-        f"A diagonal halves the angles at its ends and the diagonals are perpendicular: {first} + {second} = 90, so x = "
+        f"A diagonal halves the angles at its ends and the diagonals are perpendicular: {first} + "
+        f"{second} = 90, so x = "
         f"{plain(value)}."
     )
     draft = for_unknown(rng, figure, value, solution, unit="degree")
@@ -235,12 +243,13 @@ def trapezoid(rng: np.random.Generator, level: int) -> Draft:
         figure.label_length(*ends, states)
     figure.arrow(a, b)
     figure.arrow(c, d)
-    figure.marks = [mark for mark in figure.marks if mark.kind != "parallel"] if chance(rng, 0.3) else figure.marks
     value = (values[0] + values[1]).solve(values[2] * 2)
+    double = f"2 · {values[2]}" if values[2].known else f"2{values[2].grouped()}"
     solution = (
         f"The median of a trapezoid is half of the sum of its bases: {values[0]} + {values[1]} = "
-        f"2{values[2].grouped()}, so x = {plain(value)}."
-    ).replace("2" + str(values[2]) + ",", f"2 · {values[2]}," if values[2].known else f"2{values[2].grouped()},")
+        f"{double}, so x = "
+        f"{plain(value)}."
+    )
     draft = for_unknown(rng, figure, value, solution)
     if figure.letters:
         draft.question = f"{m}{n} is the median of trapezoid {a}{b}{c}{d}. {draft.question}"
@@ -274,7 +283,8 @@ def _isosceles_trapezoid(rng: np.random.Generator) -> Draft:
     figure.label_length(b, c, leg)
     answer = (short + short + 2 * run) * sympy.sqrt(leg**2 - run**2) / 2
     solution = (
-        f"{overhang}, the height is √({leg}² − {run}²) = {plain(sympy.sqrt(leg**2 - run**2))}, and the area half of "
+        f"{overhang}, the height is √({leg}² − {run}²) = {plain(sympy.sqrt(leg**2 - run**2))}, and "
+        "the area half of "
         f"the bases' sum times it: {plain(answer)}."
     )
     question = f"{text} Find its area."
@@ -285,7 +295,7 @@ def _isosceles_trapezoid(rng: np.random.Generator) -> Draft:
 def kite(rng: np.random.Generator, level: int) -> Draft:
     """Two pairs of equal neighbours: equal side angles; at level 2 the perpendicular diagonals."""
     names = letters(rng, 5)
-    a, b, c, d, e = names
+    a, b, c, d, _ = names
     figure = Figure()
     top, bottom, half = whole(rng, 3, 9), whole(rng, 6, 20), whole(rng, 3, 12)
     if level == 2:
@@ -320,7 +330,9 @@ def kite(rng: np.random.Generator, level: int) -> Draft:
     return draft
 
 
-def _kite_side(rng: np.random.Generator, figure: Figure, names: list[str], sizes: tuple[int, int, int]) -> Draft:
+def _kite_side(
+    rng: np.random.Generator, figure: Figure, names: list[str], sizes: tuple[int, int, int]
+) -> Draft:
     """A side of a kite from the parts of its diagonals."""
     a, b, c, d, e = names
     top, bottom, half = sizes
@@ -339,7 +351,8 @@ def _kite_side(rng: np.random.Generator, figure: Figure, names: list[str], sizes
     if not simple_root(answer, 130):
         raise Unsuitable("an ugly root")
     solution = (
-        f"The diagonals of a kite are perpendicular and {a}{c} halves {b}{d}: {asked[0]}{asked[1]} = √({half}² + "
+        f"The diagonals of a kite are perpendicular and {a}{c} halves {b}{d}: {asked[0]}{asked[1]} = "
+        f"√({half}² + "
         f"{asked[2]}²) = {plain(answer)}."
     )
     question = f"Quadrilateral {a}{b}{c}{d} is a kite. {find_length(rng, asked[0] + asked[1])}"

@@ -13,7 +13,7 @@ BUILDERS: dict[str, Builder] = {}
 
 
 def family(name: str) -> Callable[[Builder], Builder]:
-    """Register a builder `(rng, level) -> Draft`; it raises `Unsuitable` where its numbers make a poor problem."""
+    """Register a builder `(rng, level) -> Draft` that raises `Unsuitable` where its numbers are poor."""
 
     def register(builder: Builder) -> Builder:
         if name in BUILDERS:

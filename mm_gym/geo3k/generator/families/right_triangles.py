@@ -1,4 +1,4 @@
-"""Right triangles: Pythagoras, the two special triangles, the altitude on the hypotenuse, sine, cosine and tangent."""
+"""Right triangles: Pythagoras, the two special ones, the altitude on the hypotenuse, trigonometry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sympy
 
 from mm_gym.geo3k.generator.answers import plain, rounded
 from mm_gym.geo3k.generator.families.registry import family
-from mm_gym.geo3k.generator.figure import Figure, foot, polar
+from mm_gym.geo3k.generator.figure import Figure, polar
 from mm_gym.geo3k.generator.problem import Draft, Unsuitable
 from mm_gym.geo3k.generator.sampling import (
     chance,
@@ -116,7 +116,8 @@ def _shared_altitude(rng: np.random.Generator) -> Draft:
     answer = altitude * (leg + rest) / 2
     figure.label_length(d, b, rest)
     solution = (
-        f"{first}, so {c}{d} = {plain(altitude)}. The base is {leg} + {rest} = {leg + rest}, the area half of base "
+        f"{first}, so {c}{d} = {plain(altitude)}. The base is {leg} + {rest} = {leg + rest}, the area "
+        "half of base "
         f"times height: {plain(answer)}."
     )
     question = f"Find the area of $\\triangle {a}{b}{c}$."
@@ -125,7 +126,7 @@ def _shared_altitude(rng: np.random.Generator) -> Draft:
 
 @family("special_30_60_90")
 def special_30_60_90(rng: np.random.Generator, level: int) -> Draft:
-    """Sides in the ratio 1 : √3 : 2; at level 3 as half of an equilateral triangle or on top of a 45-45-90."""
+    """Sides in the ratio 1 : √3 : 2; at level 3 in an equilateral triangle or beside a 45-45-90."""
     if level == 3:
         return _equilateral_altitude(rng) if chance(rng, 0.5) else _half_square_on_half_equilateral(rng)
     a, b, right = letters(rng, 3)
@@ -175,7 +176,8 @@ def _equilateral_altitude(rng: np.random.Generator) -> Draft:
         figure.label_length(c, d, "x")
         value = side * sympy.sqrt(3) / 2
         solution = (
-            f"Equal sides and an angle of 60° make the triangle equilateral, and its altitude halves it into 30-60-90 "
+            "Equal sides and an angle of 60° make the triangle equilateral, and its altitude halves "
+            "it into 30-60-90 "
             f"triangles: x = {side} · √3/2 = {plain(value)}."
         )
     else:
@@ -185,7 +187,8 @@ def _equilateral_altitude(rng: np.random.Generator) -> Draft:
         figure.label_length(a, c, "x")
         value = side * sympy.sqrt(3) / 2 * 2 / sympy.sqrt(3)
         solution = (
-            f"The altitude is the long leg of a 30-60-90 triangle, so x = 2 · {plain(side * sympy.sqrt(3) / 2)}/√3 = "
+            "The altitude is the long leg of a 30-60-90 triangle, so x = 2 · "
+            f"{plain(side * sympy.sqrt(3) / 2)}/√3 = "
             f"{plain(value)}."
         )
     return for_unknown(rng, figure, value, solution)
@@ -274,7 +277,7 @@ def _square_diagonal(rng: np.random.Generator) -> Draft:
 
 @family("altitude_on_hypotenuse")
 def altitude_on_hypotenuse(rng: np.random.Generator, level: int) -> Draft:
-    """Geometric means: the altitude between the hypotenuse's parts, a leg between the hypotenuse and its part."""
+    """The altitude is the mean of the hypotenuse's parts, a leg that of the hypotenuse and its part."""
     a, b, c, d = letters(rng, 4)
     near, far = whole(rng, 2, 16), whole(rng, 3, 20)
     if near == far or max(near, far) > 4 * min(near, far):
@@ -314,7 +317,8 @@ def altitude_on_hypotenuse(rng: np.random.Generator, level: int) -> Draft:
         states = figure.label_length(d, b, expression(rng, far, whole(rng, 2, 9), slopes=(1, 2, 3)))
         value = states.solve(altitude**2 / near)
         text = (
-            f"The altitude is the geometric mean of the two parts: {plain(altitude)}² = {near}{states.grouped()}, so "
+            f"The altitude is the geometric mean of the two parts: {plain(altitude)}² = "
+            f"{near}{states.grouped()}, so "
             f"{states} = {plain(altitude**2 / near)} and x = {plain(value)}."
         )
     return for_unknown(rng, figure, value, text)
@@ -322,7 +326,7 @@ def altitude_on_hypotenuse(rng: np.random.Generator, level: int) -> Draft:
 
 @family("right_triangle_trigonometry")
 def right_triangle_trigonometry(rng: np.random.Generator, level: int) -> Draft:
-    """A side from an angle and a side; at level 2 an angle from two sides; at level 3 through a second triangle."""
+    """A side from an angle and a side; an angle from two sides at level 2; two triangles at level 3."""
     if level == 3:
         return _two_elevations(rng)
     a, b, right = letters(rng, 3)
@@ -345,7 +349,11 @@ def right_triangle_trigonometry(rng: np.random.Generator, level: int) -> Draft:
     figure.label_length(*ends[asked], "x")
     name = {frozenset(("opposite", "hypotenuse")): "sin", frozenset(("adjacent", "hypotenuse")): "cos"}
     function = name.get(frozenset((known, asked)), "tan")
-    over = {"sin": ("opposite", "hypotenuse"), "cos": ("adjacent", "hypotenuse"), "tan": ("opposite", "adjacent")}
+    over = {
+        "sin": ("opposite", "hypotenuse"),
+        "cos": ("adjacent", "hypotenuse"),
+        "tan": ("opposite", "adjacent"),
+    }
     top, bottom = (("x" if side == asked else str(size)) for side in over[function])
     solution = f"{function} {at_a}° = {top}/{bottom}, so x ≈ {rounded(value, 1)}."
     return for_unknown(rng, figure, value, solution, places=1)
@@ -389,8 +397,8 @@ def _two_elevations(rng: np.random.Generator) -> Draft:
     figure.label_angle(d, b, c, at_b)
     figure.label_length(a, d, base)
     figure.label_length(c, b, "x")
-    assert abs(foot(figure.points[c], figure.points[a], figure.points[b])) < 1e-9
     solution = (
-        f"{c}{d} = {base} · tan {at_a}° ≈ {rounded(height, 2)}, and sin {at_b}° = {c}{d}/x, so x ≈ {rounded(value, 1)}."
+        f"{c}{d} = {base} · tan {at_a}° ≈ {rounded(height, 2)}, and sin {at_b}° = {c}{d}/x, so x ≈ "
+        f"{rounded(value, 1)}."
     )
     return for_unknown(rng, figure, value, solution, places=1)

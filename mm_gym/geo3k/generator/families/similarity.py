@@ -1,4 +1,4 @@
-"""Proportions: a parallel inside a triangle, similar triangles, midsegments, bisectors, three parallels, medians."""
+"""Proportions: parallels, similar triangles, midsegments, bisectors, medians."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def parallel_in_triangle(rng: np.random.Generator, level: int) -> Draft:
         states = figure.label_length(e, c, expression(rng, int(near), x, slopes=(1, 2, 3)))
     value = states.solve(sympy.Rational(far * lower, upper))
     solution = (
-        f"A parallel to a side divides the other sides in proportion: {upper}/{lower} = {far}/{states.grouped()}, so "
+        f"A parallel to a side divides the other sides in proportion: {upper}/{lower} = "
+        f"{far}/{states.grouped()}, so "
         f"{states} = {far} · {lower}/{upper} = {plain(states.at(value))}"
     )
     return for_unknown(rng, figure, value, solution + ("." if level == 1 else f" and x = {plain(value)}."))
@@ -94,7 +95,8 @@ def _with_base(
     if answer.q > 3 or float(answer) * 1.1 > base:
         raise Unsuitable("an ugly fraction")
     solution = (
-        f"Triangles {a}{d}{e} and {a}{b}{c} are similar, so {d}{e}/{base} = {upper}/({upper} + {lower}) and {d}{e} = "
+        f"Triangles {a}{d}{e} and {a}{b}{c} are similar, so {d}{e}/{base} = {upper}/({upper} + "
+        f"{lower}) and {d}{e} = "
         f"{plain(answer)}."
     )
     return Draft(figure, find_length(rng, d + e), answer, lambda f: f.length(d, e), solution)
@@ -136,7 +138,8 @@ def similar_triangles(rng: np.random.Generator, level: int) -> Draft:
         answer = sum(sides) * other[known] / sides[known]
         question = f"If {similar}, find the perimeter of $\\triangle {''.join(second)}$."
         solution = (
-            f"The perimeters are as the sides, {ratio}. The first is {' + '.join(map(str, sides))} = {sum(sides)}, so the "
+            f"The perimeters are as the sides, {ratio}. The first is {' + '.join(map(str, sides))} = "
+            f"{sum(sides)}, so the "
             f"second is {plain(answer)}."
         )
         return Draft(figure, question, answer, lambda f: f.perimeter(*second), solution)
@@ -148,7 +151,10 @@ def similar_triangles(rng: np.random.Generator, level: int) -> Draft:
     else:
         raise Unsuitable("a fraction as an expression's value")
     value = states.solve(sympy.Rational(sides[asked]) * other[known] / sides[known])
-    solution = f"Corresponding sides are in proportion: {states.grouped()}/{sides[asked]} = {ratio}, so x = {plain(value)}."
+    solution = (
+        f"Corresponding sides are in proportion: {states.grouped()}/{sides[asked]} = {ratio}, so x = "
+        f"{plain(value)}."
+    )
     draft = for_unknown(rng, figure, value, solution)
     draft.question = f"If {similar}, {draft.question[0].lower()}{draft.question[1:]}"
     return draft
@@ -177,7 +183,10 @@ def midsegment(rng: np.random.Generator, level: int) -> Draft:
     elif level == 2:
         inner, base = expression(rng, half, x, slopes=(1, 2, 3)), linear(2 * half)
     else:
-        inner, base = expression(rng, half, x, slopes=(1, 2, 3)), expression(rng, 2 * half, x, slopes=(3, 5, 7))
+        inner, base = (
+            expression(rng, half, x, slopes=(1, 2, 3)),
+            expression(rng, 2 * half, x, slopes=(3, 5, 7)),
+        )
     figure.label_length(d, e, inner)
     figure.label_length(b, c, base)
     value = (inner * 2).solve(base)
@@ -227,7 +236,11 @@ def angle_bisector(rng: np.random.Generator, level: int) -> Draft:
 @family("three_parallels")
 def three_parallels(rng: np.random.Generator, level: int) -> Draft:
     """Three parallel lines cut two transversals in proportion."""
-    (bottom, top), lower, upper = pick(rng, ((2, 3), (3, 4), (4, 5), (5, 6))), whole(rng, 2, 6), whole(rng, 2, 6)
+    (bottom, top), lower, upper = (
+        pick(rng, ((2, 3), (3, 4), (4, 5), (5, 6))),
+        whole(rng, 2, 6),
+        whole(rng, 2, 6),
+    )
     scale = sympy.Rational(top, 1) if level > 1 or chance(rng, 0.5) else sympy.Rational(top, bottom)
     first, second = (lower * bottom, upper * bottom) if scale.q == 1 else (lower * bottom, upper)
     third, fourth = first * sympy.Rational(top, bottom), second * sympy.Rational(top, bottom)
@@ -259,18 +272,19 @@ def three_parallels(rng: np.random.Generator, level: int) -> Draft:
     if level == 1:
         figure.label_length(names[1][0], names[1][1], third)
         states = figure.label_length(names[1][1], names[1][2], "x")
-        rest, base = linear(third), third
+        rest = linear(third)
     else:
         x = whole(rng, 2, 9)
-        states = figure.label_length(names[1][1], names[1][2], expression(rng, int(fourth), x, slopes=(2, 3, 4)))
+        states = figure.label_length(
+            names[1][1], names[1][2], expression(rng, int(fourth), x, slopes=(2, 3, 4))
+        )
         rest = linear(third) if level == 2 else expression(rng, int(third), x, slopes=(1, 3, 5))
         figure.label_length(names[1][0], names[1][1], rest)
-        base = third
     value = _proportion(states, rest, sympy.Rational(second, first))
     solution = (
-        f"Parallel lines cut transversals in proportion: {states.grouped()}/{rest.grouped()} = {second}/{first}, so x = {plain(value)}."
+        f"Parallel lines cut transversals in proportion: {states.grouped()}/{rest.grouped()} = "
+        f"{second}/{first}, so x = {plain(value)}."
     )
-    assert rest.at(value) == base
     return for_unknown(rng, figure, value, solution)
 
 

@@ -42,7 +42,7 @@ def triangle_angles(rng: np.random.Generator) -> tuple[int, int, int]:
 
 @family("triangle_angle_sum")
 def triangle_angle_sum(rng: np.random.Generator, level: int) -> Draft:
-    """Two angles give the third; at level 2 they are expressions; at level 3 one of the angles is asked for."""
+    """Two angles give the third; they are expressions at level 2; at level 3 an angle is asked for."""
     a, b, c = letters(rng, 3)
     at_a, at_b, at_c = triangle_angles(rng)
     figure = Figure(letters=level == 3 or chance(rng, 0.5))
@@ -57,7 +57,9 @@ def triangle_angle_sum(rng: np.random.Generator, level: int) -> Draft:
         second = figure.label_angle(a, b, c, expression(rng, at_b, x, slopes=(1, 2, 3)))
         third = figure.label_angle(a, c, b, linear(at_c) if chance(rng, 0.5) else expression(rng, at_c, x))
     value = (first + second + third).solve(180)
-    rule = f"The angles of a triangle add up to 180°: {first} + {second} + {third} = 180, so x = {plain(value)}"
+    rule = (
+        f"The angles of a triangle add up to 180°: {first} + {second} + {third} = 180, so x = {plain(value)}"
+    )
     if level < 3:
         return for_unknown(rng, figure, value, rule + ".", unit="degree")
     answer = first.at(value)
@@ -122,7 +124,8 @@ def isosceles_angles(rng: np.random.Generator, level: int) -> Draft:
     figure.label_angle(a, c, b, apex)
     value = (at_a * 2 + apex).solve(180)
     solution = (
-        f"The base angles of an isosceles triangle are equal: 2{at_a.grouped()} + {apex} = 180, so x = {plain(value)}."
+        f"The base angles of an isosceles triangle are equal: 2{at_a.grouped()} + {apex} = 180, so x = "
+        f"{plain(value)}."
     )
     return for_unknown(rng, figure, value, solution, unit="degree")
 

@@ -19,7 +19,7 @@ from mm_gym.geo3k.generator.sampling import chance, find_angle, find_length, for
 
 @family("law_of_sines")
 def law_of_sines(rng: np.random.Generator, level: int) -> Draft:
-    """A side from two angles and a side; at level 2 an angle from two sides; at level 3 by way of the third angle."""
+    """A side from two angles and a side; an angle at level 2; by way of the third angle at level 3."""
     a, b, c = letters(rng, 3)
     if level == 2:
         return _angle_by_sines(rng, a, b, c)
@@ -35,13 +35,15 @@ def law_of_sines(rng: np.random.Generator, level: int) -> Draft:
         figure.label_angle(a, c, b, at_c)
         figure.label_length(b, c, "x")
         solution = (
-            f"By the law of sines x / sin {at_a}° = {side} / sin {at_c}°, so x = {side} · sin {at_a}° / sin {at_c}° ≈ "
+            f"By the law of sines x / sin {at_a}° = {side} / sin {at_c}°, so x = {side} · sin {at_a}° "
+            f"/ sin {at_c}° ≈ "
             f"{rounded(value, 1)}."
         )
         return for_unknown(rng, figure, value, solution, places=1)
     figure.label_angle(a, b, c, at_b)
     solution = (
-        f"The third angle is 180° − {at_a}° − {at_b}° = {at_c}°. By the law of sines {b}{c} / sin {at_a}° = {side} / "
+        f"The third angle is 180° − {at_a}° − {at_b}° = {at_c}°. By the law of sines {b}{c} / sin "
+        f"{at_a}° = {side} / "
         f"sin {at_c}°, so {b}{c} ≈ {rounded(value, 1)}."
     )
     return Draft(figure, find_length(rng, b + c), value, lambda f: f.length(b, c), solution, places=1)
@@ -67,7 +69,8 @@ def _angle_by_sines(rng: np.random.Generator, a: str, b: str, c: str) -> Draft:
     figure.label_length(a, c, other)
     answer = sympy.asin(ratio) * 180 / sympy.pi
     solution = (
-        f"By the law of sines sin {b} / {other} = sin {at_a}° / {across}; {b} faces the shorter side, so m∠{b} ≈ "
+        f"By the law of sines sin {b} / {other} = sin {at_a}° / {across}; {b} faces the shorter side, "
+        f"so m∠{b} ≈ "
         f"{rounded(answer, 1)}°."
     )
     return Draft(
@@ -94,7 +97,10 @@ def law_of_cosines(rng: np.random.Generator, level: int) -> Draft:
     figure.label_length(a, c, ac)
     figure.label_angle(b, a, c, at_a)
     name = "x" if level == 1 else b + c
-    rule = f"By the law of cosines {name}² = {ab}² + {ac}² − 2 · {ab} · {ac} · cos {at_a}°, so {name} ≈ {rounded(value, 1)}"
+    rule = (
+        f"By the law of cosines {name}² = {ab}² + {ac}² − 2 · {ab} · {ac} · cos {at_a}°, so {name} ≈ "
+        f"{rounded(value, 1)}"
+    )
     if level == 1:
         figure.label_length(b, c, "x")
         return for_unknown(rng, figure, value, rule + ".", places=1)
@@ -116,7 +122,8 @@ def _angle_by_cosines(rng: np.random.Generator, a: str, b: str, c: str) -> Draft
     if ratio == 0 or abs(ratio) == sympy.Rational(1, 2) or float(answer) < 25:
         raise Unsuitable("a special or narrow angle")
     solution = (
-        f"By the law of cosines cos {a} = ({ab}² + {ca}² − {bc}²) / (2 · {ab} · {ca}), so m∠{a} ≈ {rounded(answer, 1)}°."
+        f"By the law of cosines cos {a} = ({ab}² + {ca}² − {bc}²) / (2 · {ab} · {ca}), so m∠{a} ≈ "
+        f"{rounded(answer, 1)}°."
     )
     return Draft(
         figure, find_angle(rng, a), answer, lambda f: f.angle(b, a, c), solution, places=1, unit="degree"
