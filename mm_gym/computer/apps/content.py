@@ -14,31 +14,42 @@ import numpy as np
 T = TypeVar("T")
 Rng = np.random.Generator
 
-FIRST_NAMES = (
-    "Ada Amir Ana Anton Aisha Ben Bea Carla Chen Dana Diego Elif Emma Erik Fatima Femi Finn Gita Grace Hana Hugo "
-    "Ines Ivan Jada Jonas Kai Kenji Lara Leo Lina Luca Maya Mei Milan Mona Nadia Nils Noor Olga Omar Paul Priya "
-    "Quinn Rosa Ravi Sara Sven Tara Theo Uma Viktor Wei Yara Yusuf Zoe"
-).split()
-LAST_NAMES = (
-    "Abbott Aydin Baker Becker Bianchi Castro Chandra Cohen Costa Dahl Dubois Eriksen Farouk Fischer Garcia Haas "
-    "Hoang Ibrahim Ito Jansen Kaya Keller Kovacs Lange Lopez Marsh Mehta Meyer Moreau Nakata Novak Okafor Olsen "
-    "Park Patel Petrov Quist Reyes Rossi Sato Schmidt Silva Singh Tanaka Torres Ueda Vance Weber Wolff Yilmaz Young"
-).split()
-NOUNS = (
-    "budget invoice roadmap report survey contract schedule newsletter proposal inventory workshop brochure "
-    "feedback agenda summary checklist estimate handbook prototype review statement timetable manual press-kit"
-).split()
-PROJECTS = (
-    "Aurora Basalt Cedar Delta Ember Fjord Granite Harbor Indigo Juniper Kestrel Lagoon Meadow Nimbus Orchid Pioneer "
-    "Quartz Raven Sierra Tundra Umbra Vertex Willow Zephyr"
-).split()
-CITIES = (
-    "Almada Brookfield Calder Dunmore Eastport Fairview Glenrock Hartwell Ironwood Jarrow Kingsbury Lakemont Marlow "
-    "Northgate Oakridge Penrose Quarry Redcliff Stonebridge Thornton Upwell Vernon Westbay Yarmouth"
-).split()
-FRUIT = (
-    "apple banana cherry fig grape kiwi lemon lime mango melon olive orange papaya peach pear plum".split()
+
+def words(text: str, separator: str = " ") -> tuple[str, ...]:
+    """A list written as one string.
+
+    >>> words("red green")
+    ('red', 'green')
+    """
+    return tuple(text.split(separator))
+
+
+FIRST_NAMES = words(
+    "Ada Amir Ana Anton Aisha Ben Bea Carla Chen Dana Diego Elif Emma Erik Fatima Femi Finn Gita Grace "
+    "Hana Hugo Ines Ivan Jada Jonas Kai Kenji Lara Leo Lina Luca Maya Mei Milan Mona Nadia Nils Noor "
+    "Olga Omar Paul Priya Quinn Rosa Ravi Sara Sven Tara Theo Uma Viktor Wei Yara Yusuf Zoe"
 )
+LAST_NAMES = words(
+    "Abbott Aydin Baker Becker Bianchi Castro Chandra Cohen Costa Dahl Dubois Eriksen Farouk Fischer "
+    "Garcia Haas Hoang Ibrahim Ito Jansen Kaya Keller Kovacs Lange Lopez Marsh Mehta Meyer Moreau "
+    "Nakata Novak Okafor Olsen Park Patel Petrov Quist Reyes Rossi Sato Schmidt Silva Singh Tanaka "
+    "Torres Ueda Vance Weber Wolff Yilmaz Young"
+)
+NOUNS = words(
+    "budget invoice roadmap report survey contract schedule newsletter proposal inventory workshop "
+    "brochure feedback agenda summary checklist estimate handbook prototype review statement timetable "
+    "manual press-kit"
+)
+PROJECTS = words(
+    "Aurora Basalt Cedar Delta Ember Fjord Granite Harbor Indigo Juniper Kestrel Lagoon Meadow Nimbus "
+    "Orchid Pioneer Quartz Raven Sierra Tundra Umbra Vertex Willow Zephyr"
+)
+CITIES = words(
+    "Almada Brookfield Calder Dunmore Eastport Fairview Glenrock Hartwell Ironwood Jarrow Kingsbury "
+    "Lakemont Marlow Northgate Oakridge Penrose Quarry Redcliff Stonebridge Thornton Upwell Vernon "
+    "Westbay Yarmouth"
+)
+FRUIT = words("apple banana cherry fig grape kiwi lemon lime mango melon olive orange papaya peach pear plum")
 COLORS = {
     "red": "#e03131",
     "orange": "#e8590c",

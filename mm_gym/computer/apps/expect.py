@@ -28,8 +28,8 @@ class Expect:
     volatile: tuple[str, ...] = ()
     """Dotted paths left out of the comparison, `*` standing for any key or index: `mails.*.read`."""
     irreversible: tuple[str, ...] = ()
-    """Top-level keys that can't be mended: a value that is neither as before nor as expected, nor (for a list)
-    the beginning of what is expected, ends the episode."""
+    """Top-level keys that can't be mended: a value that is neither as before nor as expected (nor, for a
+    list, the beginning of what is expected) ends the episode."""
     answer: str | None = None
     """The answer that must be given too, compared without case and outer spaces."""
 

@@ -6,12 +6,23 @@ from functools import partial
 from typing import Any
 
 from mm_gym.computer.actions import Answer, Click
-from mm_gym.computer.apps.content import CITIES, COLORS, FRUIT, PROJECTS, Rng, between, phrase, pick, some
+from mm_gym.computer.apps.content import (
+    CITIES,
+    COLORS,
+    FRUIT,
+    PROJECTS,
+    Rng,
+    between,
+    phrase,
+    pick,
+    some,
+    words,
+)
 from mm_gym.computer.apps.expect import Draft
 from mm_gym.computer.apps.moves import Moves, at, press
 from mm_gym.computer.tasks import Instance, PageQuery, TaskSpec, reveal
 
-MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+MONTHS = words("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec")
 SUBJECTS = (
     ("Sales", "units"),
     ("Visitors", "people"),
@@ -72,7 +83,8 @@ def _pick_part(page: PageQuery, part: str) -> Moves:
 
 _POINT_ON = """(() => {
   const node = document.querySelector('SELECTOR'), box = node.getBoundingClientRect();
-  for (const f of [0.5, 0.35, 0.65, 0.2, 0.8, 0.1, 0.9]) for (const g of [0.5, 0.35, 0.65, 0.2, 0.8, 0.1, 0.9]) {
+  const parts = [0.5, 0.35, 0.65, 0.2, 0.8, 0.1, 0.9];
+  for (const f of parts) for (const g of parts) {
     const x = Math.floor(box.x + box.width * f), y = Math.floor(box.y + box.height * g);
     if (document.elementFromPoint(x, y) === node) return [x, y];
   }

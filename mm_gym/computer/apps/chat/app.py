@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mm_gym.computer.apps.content import NOUNS, PROJECTS, Rng, between, people, phrase, pick, some
+from mm_gym.computer.apps.content import NOUNS, PROJECTS, Rng, between, people, phrase, pick, some, words
 from mm_gym.computer.apps.expect import Draft
 from mm_gym.computer.apps.moves import Moves, press, write
 from mm_gym.computer.tasks import Instance, PageQuery, TaskSpec
 
-CHANNELS = "general design support random sales release office events".split()
+CHANNELS = words("general design support random sales release office events")
 LINES = (
     "The {p} {n} is ready for review.",
     "Who can take a look at the {n} for {p}?",

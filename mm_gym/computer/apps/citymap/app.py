@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from mm_gym.computer.actions import Answer, Scroll
-from mm_gym.computer.apps.content import CITIES, LAST_NAMES, Rng, between, phrase, pick, some
+from mm_gym.computer.apps.content import CITIES, LAST_NAMES, Rng, between, phrase, pick, some, words
 from mm_gym.computer.apps.expect import Draft
 from mm_gym.computer.apps.moves import Moves, at, press, write
 from mm_gym.computer.tasks import Instance, PageQuery, TaskSpec, click, drag
@@ -23,7 +23,7 @@ KINDS = {
 }
 COUNTS = {1: 8, 2: 14, 3: 20}
 MODES = {"walk": "on foot", "bike": "by bicycle", "bus": "by bus", "car": "by car"}
-STREET_WORDS = "Mill Elm King Queen Station Harbour Orchard Bridge Church Market Castle Garden".split()
+STREET_WORDS = words("Mill Elm King Queen Station Harbour Orchard Bridge Church Market Castle Garden")
 
 Place = dict[str, Any]
 
@@ -99,7 +99,7 @@ def _ground(rng: Rng) -> dict[str, Any]:
     river = f"M-200 {level}C400 {level + 200} 900 {level - 260} 1800 {level + 80}"
     lines = [
         {
-            "d": f"M-100 {between(rng, 200, 1000)}L700 {between(rng, 200, 1000)}L1700 {between(rng, 200, 1000)}",
+            "d": "M-100 {}L700 {}L1700 {}".format(*(between(rng, 200, 1000) for _ in range(3))),
             "color": c,
         }
         for c in ("#e03131", "#1c7ed6")
@@ -201,8 +201,10 @@ def _bare_ground(page: PageQuery) -> tuple[int, int]:
     """A point near the middle where nothing but the map lies."""
     x, y = page.evaluate(
         "(() => { for (let r = 0; r < 400; r += 15) for (let a = 0; a < 12; a++) {"
-        " const x = Math.round(innerWidth / 2 + r * Math.cos(a)), y = Math.round(innerHeight / 2 + r * Math.sin(a));"
-        " if (document.elementFromPoint(x, y)?.closest('svg.ground')) return [x, y]; } return [5, innerHeight - 5]; })()"
+        " const x = Math.round(innerWidth / 2 + r * Math.cos(a));"
+        " const y = Math.round(innerHeight / 2 + r * Math.sin(a));"
+        " if (document.elementFromPoint(x, y)?.closest('svg.ground')) return [x, y]; }"
+        " return [5, innerHeight - 5]; })()"
     )
     return int(x), int(y)
 

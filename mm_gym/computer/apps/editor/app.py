@@ -77,7 +77,8 @@ def _marked(text: str, start: int, word: str, marks: str) -> list[dict[str, str]
 def _place(page: PageQuery, index: int, start: int, end: int) -> Rect:
     """Where a stretch of a block's text stands on the screen."""
     box = page.evaluate(
-        f"(() => {{ const r = document.createRange(), t = document.querySelector('{at(f'block:{index}')}').firstChild;"
+        f"(() => {{ const t = document.querySelector('{at(f'block:{index}')}').firstChild;"
+        " const r = document.createRange();"
         f" r.setStart(t, {start}); r.setEnd(t, {end}); const b = r.getClientRects()[0];"
         " return [b.x, b.y, b.width, b.height]; })()"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mm_gym.computer.apps.content import NOUNS, PROJECTS, Rng, between, phrase, pick, shuffled, some
+from mm_gym.computer.apps.content import NOUNS, PROJECTS, Rng, between, phrase, pick, shuffled, some, words
 from mm_gym.computer.apps.expect import Draft
 from mm_gym.computer.apps.moves import Moves, at, press, write
 from mm_gym.computer.tasks import Instance, PageQuery, TaskSpec, click, drag, reveal
@@ -16,7 +16,9 @@ ENDINGS = {
     "music": ("mp3", "ogg"),
     "sheet": ("csv", "tab"),
 }
-FOLDERS = "Archive Clients Drafts Holiday Invoices Letters Music Photos Private Recipes School Taxes Travel Work".split()
+FOLDERS = words(
+    "Archive Clients Drafts Holiday Invoices Letters Music Photos Private Recipes School Taxes Travel Work"
+)
 SIZES = {1: (3, 3), 2: (5, 5), 3: (8, 9)}  # folders, files a folder
 
 Node = dict[str, Any]

@@ -214,7 +214,7 @@ def voucher(rng: Rng, level: int) -> Instance:
     codes = {n: f"{pick(rng, PROJECTS)[:2].upper()}{between(rng, 100, 9999)}" for n in names}
     person = _person_step()
     person["note"] = "Please keep in mind:\n" + "\n".join(f"Your {n} is {c}." for n, c in codes.items())
-    confirm = {
+    confirm: dict[str, Any] = {
         "title": "Confirm",
         "note": "",
         "fields": [_field(f"code{i}", f"Your {n}") for i, n in enumerate(some(rng, names, level))],
@@ -228,7 +228,7 @@ def voucher(rng: Rng, level: int) -> Instance:
     goal = phrase(
         rng,
         (
-            "Your details are filled in. Go through the form, enter what the first page tells you to keep in mind, and send it.",
+            "Your details are filled in. Go on, enter what the first page tells you to keep in mind, send.",
             "Finish the check-in: the first page shows what the second page asks for. Send the form.",
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mm_gym.computer.apps.content import NOUNS, PROJECTS, Rng, between, people, phrase, pick, some
+from mm_gym.computer.apps.content import NOUNS, PROJECTS, Rng, between, people, phrase, pick, some, words
 from mm_gym.computer.apps.expect import Draft
 from mm_gym.computer.apps.moves import Moves, at, choose, press, write
 from mm_gym.computer.tasks import Instance, PageQuery, TaskSpec, drag, reveal
@@ -16,7 +16,7 @@ COLUMN_SETS = (
     ("Backlog", "In progress", "Review", "Released"),
     ("To do", "This week", "Waiting", "Finished"),
 )
-VERBS = "Write Fix Plan Test Draft Review Update Print Send Translate Check Archive".split()
+VERBS = words("Write Fix Plan Test Draft Review Update Print Send Translate Check Archive")
 
 
 def _board(rng: Rng, level: int) -> Draft:
@@ -24,7 +24,10 @@ def _board(rng: Rng, level: int) -> Draft:
     count = len(names) * (2 + level)
     owners = sorted(people(rng, 5))
     topics = some(rng, [(v, p, n) for v in VERBS for p in PROJECTS for n in NOUNS[:12]], count)
-    cards, columns = {}, [{"id": f"c{i + 1}", "name": name, "cards": []} for i, name in enumerate(names)]
+    cards: dict[str, Any] = {}
+    columns: list[dict[str, Any]] = [
+        {"id": f"c{i + 1}", "name": name, "cards": []} for i, name in enumerate(names)
+    ]
     for index, (verb, project, noun) in enumerate(topics):
         card_id = f"k{index + 1}"
         cards[card_id] = {
@@ -62,7 +65,8 @@ def _lane(page: PageQuery, card_id: str) -> str:
 def move(rng: Rng, level: int) -> Instance:
     """Drop on the column's lower end: the card becomes its last."""
     draft = _board(rng, level)
-    moves, parts = [], []
+    moves: list[tuple[str, str]] = []
+    parts = []
     for _ in range(level):
         card_id, card, column = _some_card(rng, draft)
         if card_id in [m[0] for m in moves]:

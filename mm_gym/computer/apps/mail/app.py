@@ -299,7 +299,7 @@ def code(rng: Rng, level: int) -> Instance:
         rng,
         (
             "“{kept}” from {who} holds the {thing}. Reply to “{asked}” from {other} with just that.",
-            "{other} asks for the {thing} in “{asked}”. You find it in “{kept}” from {who}. Reply with only the {thing}.",
+            "{other} asks for the {thing} in “{asked}”; “{kept}” from {who} has it. Reply with only that.",
         ),
         kept=keeper["subject"],
         who=keeper["from"],

@@ -7,7 +7,17 @@ from functools import partial
 from typing import Any
 
 from mm_gym.computer.actions import Keys
-from mm_gym.computer.apps.content import FIRST_NAMES, PROJECTS, Rng, between, phrase, pick, shuffled, some
+from mm_gym.computer.apps.content import (
+    FIRST_NAMES,
+    PROJECTS,
+    Rng,
+    between,
+    phrase,
+    pick,
+    shuffled,
+    some,
+    words,
+)
 from mm_gym.computer.apps.expect import Draft
 from mm_gym.computer.apps.moves import Moves, at, choose, press, write
 from mm_gym.computer.tasks import Instance, PageQuery, TaskSpec, click, drag, reveal
@@ -44,45 +54,119 @@ def _text(item_id: str, label: str) -> Item:
 
 
 APPS = ("Mail", "Calendar", "Chat", "Photos", "Maps", "Music", "News", "Notes", "Weather", "Wallet")
+LANGUAGES = words(
+    "Deutsch English Español Français Italiano Magyar Nederlands Norsk Polski Português Suomi Svenska Türkçe"
+)
 PAGES: dict[str, tuple[str, str, dict[str, list[Item]]]] = {
-    "display": ("Display", "screen", {
-        "Screen": [_slider("brightness", "Brightness", 0, 100, 10, "%"), _slider("scale", "Text size", 80, 200, 20, "%"), _toggle("night", "Night light", "Warmer colours in the evening")],
-        "Appearance": [_radio("look", "Theme", "Light", "Dark", "Automatic"), _toggle("motion", "Reduce motion"), _toggle("contrast", "High contrast", "Stronger edges and text")],
-    }),
-    "sound": ("Sound", "sound", {
-        "Output": [_slider("volume", "Volume", 0, 100, 10, "%"), _select("speaker", "Speaker", "Built-in", "Headphones", "Monitor", "Living room")],
-        "Input": [_slider("gain", "Microphone level", 0, 100, 20, "%"), _toggle("noise", "Noise reduction")],
-        "Effects": [_toggle("startup", "Start-up sound"), _toggle("keys", "Keyboard clicks")],
-    }),
-    "network": ("Network", "wifi", {
-        "Wi-Fi": [_toggle("wifi", "Wi-Fi"), _text("host", "Device name"), _toggle("hotspot", "Share as hotspot")],
-        "Mobile": [_toggle("roaming", "Data roaming"), _select("mode", "Preferred network", "3G", "4G", "5G")],
-    }),
-    "privacy": ("Privacy", "shield", {
-        "Access": [_toggle("location", "Location", "Apps may ask where you are"), _toggle("camera", "Camera"), _toggle("microphone", "Microphone")],
-        "Data": [_select("history", "Keep history", "1 week", "1 month", "6 months", "1 year", "Forever"), _toggle("reports", "Send crash reports"), _toggle("ads", "Personal advertising")],
-    }),
-    "language": ("Language", "globe", {
-        "Region": [_select("language", "Language", "Deutsch", "English", "Español", "Français", "Italiano", "Magyar", "Nederlands", "Norsk", "Polski", "Português", "Suomi", "Svenska", "Türkçe"), _radio("clock", "Clock", "24 hours", "12 hours"), _radio("week", "Week starts on", "Monday", "Saturday", "Sunday")],
-        "Typing": [_toggle("spelling", "Check spelling"), _toggle("suggest", "Suggest words")],
-    }),
-    "account": ("Account", "user", {
-        "Profile": [_text("nickname", "Nickname"), _select("visible", "Profile visible to", "Everyone", "Contacts", "Nobody")],
-        "Security": [_toggle("twofactor", "Two-step sign-in"), _select("lock", "Lock after", "1 minute", "5 minutes", "15 minutes", "Never")],
-    }),
-    "alerts": ("Notifications", "bell", {
-        "General": [_toggle("quiet", "Do not disturb"), _toggle("badges", "Show badges")],
-        "Apps": [_toggle(f"alert-{a.lower()}", a, "Banners and sounds") for a in APPS],
-    }),
-}  # fmt: skip
+    "display": (
+        "Display",
+        "screen",
+        {
+            "Screen": [
+                _slider("brightness", "Brightness", 0, 100, 10, "%"),
+                _slider("scale", "Text size", 80, 200, 20, "%"),
+                _toggle("night", "Night light", "Warmer colours in the evening"),
+            ],
+            "Appearance": [
+                _radio("look", "Theme", "Light", "Dark", "Automatic"),
+                _toggle("motion", "Reduce motion"),
+                _toggle("contrast", "High contrast", "Stronger edges and text"),
+            ],
+        },
+    ),
+    "sound": (
+        "Sound",
+        "sound",
+        {
+            "Output": [
+                _slider("volume", "Volume", 0, 100, 10, "%"),
+                _select("speaker", "Speaker", "Built-in", "Headphones", "Monitor", "Living room"),
+            ],
+            "Input": [
+                _slider("gain", "Microphone level", 0, 100, 20, "%"),
+                _toggle("noise", "Noise reduction"),
+            ],
+            "Effects": [_toggle("startup", "Start-up sound"), _toggle("keys", "Keyboard clicks")],
+        },
+    ),
+    "network": (
+        "Network",
+        "wifi",
+        {
+            "Wi-Fi": [
+                _toggle("wifi", "Wi-Fi"),
+                _text("host", "Device name"),
+                _toggle("hotspot", "Share as hotspot"),
+            ],
+            "Mobile": [
+                _toggle("roaming", "Data roaming"),
+                _select("mode", "Preferred network", "3G", "4G", "5G"),
+            ],
+        },
+    ),
+    "privacy": (
+        "Privacy",
+        "shield",
+        {
+            "Access": [
+                _toggle("location", "Location", "Apps may ask where you are"),
+                _toggle("camera", "Camera"),
+                _toggle("microphone", "Microphone"),
+            ],
+            "Data": [
+                _select("history", "Keep history", "1 week", "1 month", "6 months", "1 year", "Forever"),
+                _toggle("reports", "Send crash reports"),
+                _toggle("ads", "Personal advertising"),
+            ],
+        },
+    ),
+    "language": (
+        "Language",
+        "globe",
+        {
+            "Region": [
+                _select("language", "Language", *LANGUAGES),
+                _radio("clock", "Clock", "24 hours", "12 hours"),
+                _radio("week", "Week starts on", "Monday", "Saturday", "Sunday"),
+            ],
+            "Typing": [_toggle("spelling", "Check spelling"), _toggle("suggest", "Suggest words")],
+        },
+    ),
+    "account": (
+        "Account",
+        "user",
+        {
+            "Profile": [
+                _text("nickname", "Nickname"),
+                _select("visible", "Profile visible to", "Everyone", "Contacts", "Nobody"),
+            ],
+            "Security": [
+                _toggle("twofactor", "Two-step sign-in"),
+                _select("lock", "Lock after", "1 minute", "5 minutes", "15 minutes", "Never"),
+            ],
+        },
+    ),
+    "alerts": (
+        "Notifications",
+        "bell",
+        {
+            "General": [_toggle("quiet", "Do not disturb"), _toggle("badges", "Show badges")],
+            "Apps": [_toggle(f"alert-{a.lower()}", a, "Banners and sounds") for a in APPS],
+        },
+    ),
+}
+"""Every page: its name, its icon, and its groups of settings."""
 
 
 def _settings(rng: Rng, level: int) -> Draft:
     """At level 1 four pages, above that all; values are drawn."""
-    pages, values = [], {}
+    pages: list[dict[str, Any]] = []
+    values: dict[str, Any] = {}
     for page_id in some(rng, list(PAGES), 4 if level == 1 else len(PAGES)):
         name, symbol, groups = PAGES[page_id]
-        shown = [{"name": g, "items": copy.deepcopy(shuffled(rng, items))} for g, items in groups.items()]
+        shown: list[dict[str, Any]] = [
+            {"name": g, "items": copy.deepcopy(shuffled(rng, items))} for g, items in groups.items()
+        ]
         pages.append({"id": page_id, "name": name, "icon": symbol, "groups": shown})
         for group in shown:
             for item in group["items"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mm_gym.computer.apps.content import CITIES, Rng, between, people, phrase, pick, shuffled, some
+from mm_gym.computer.apps.content import CITIES, Rng, between, people, phrase, pick, shuffled, some, words
 from mm_gym.computer.apps.expect import Draft
 from mm_gym.computer.apps.moves import Moves, choose, press, write
 from mm_gym.computer.tasks import Instance, PageQuery, TaskSpec
@@ -16,9 +16,9 @@ CATALOGUE = {
     "Outdoor": ("tent", "bottle", "backpack", "lantern"),
     "Kitchen": ("pan", "kettle", "knife", "bowl"),
 }
-STYLES = "Nordic Classic Urban Coastal Alpine Retro Modern Rustic Studio Heritage Copper Bamboo".split()
+STYLES = words("Nordic Classic Urban Coastal Alpine Retro Modern Rustic Studio Heritage Copper Bamboo")
 VARIANTS = (("Small", "Medium", "Large"), ("Black", "White", "Sand"), ("Blue", "Green", "Red"))
-STREETS = "Mill Lane;Station Road;Elm Street;Harbour Way;King's Row;Orchard Close;North Parade".split(";")
+STREETS = words("Mill Lane;Station Road;Elm Street;Harbour Way;King's Row;Orchard Close;North Parade", ";")
 SHIPPING = {"standard": "standard delivery", "express": "express delivery", "pickup": "pick-up in store"}
 PAYMENT = {"card": "credit card", "invoice": "invoice", "transfer": "bank transfer"}
 COUNTS = {1: 6, 2: 14, 3: 32}

@@ -1,4 +1,4 @@
-"""Tasks of the data table: sorting, filtering and paging to the rows in question, then acting on them alone."""
+"""Tasks of the data table: sort, filter and page to the rows in question, then act on them alone."""
 
 from __future__ import annotations
 

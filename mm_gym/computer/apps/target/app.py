@@ -1,4 +1,4 @@
-"""Very small screens, from 96 x 96 pixels, that a tiny model can learn: press what is named, look again, remember.
+"""Very small screens, from 96 x 96 pixels, for tiny models: press what is named, look again, remember.
 
 `reveal`, `recall` and `told` can't be done from the first picture: what counts appears after a press.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mm_gym.computer.apps.content import COLORS, FRUIT, Rng, phrase, pick, shuffled, some
+from mm_gym.computer.apps.content import COLORS, FRUIT, Rng, phrase, pick, shuffled, some, words
 from mm_gym.computer.apps.expect import Draft
 from mm_gym.computer.apps.moves import Moves, carry, press, write
 from mm_gym.computer.tasks import Instance, PageQuery, TaskSpec
 
 SMALL = (96, 96)
-LABELS = "Save Cancel OK No Yes Back Send Help Edit Stop Open Close".split()
+LABELS = words("Save Cancel OK No Yes Back Send Help Edit Stop Open Close")
 SHAPES = ("circle", "square", "triangle", "diamond", "star", "cross")
 BRIGHT = ("red", "yellow", "green", "blue", "pink", "gray")
 TITLES = ("Notes", "Setup", "Untitled", "Printer", "Paint", "Update")
@@ -161,7 +161,7 @@ def tick(rng: Rng, level: int) -> Instance:
 
 def word(rng: Rng, level: int) -> Instance:
     text = " ".join(some(rng, FRUIT, level))
-    items = [{"id": "field"}, {"id": "ok", "label": "OK", "go": True}]
+    items: list[dict[str, Any]] = [{"id": "field"}, {"id": "ok", "label": "OK", "go": True}]
     draft = _draft(rng, [_screen(rng, "field", items)])
     draft.after["done"].append(text)
     goal = phrase(rng, ("Type “{x}” and press OK.", "Enter {x} in the field, then OK."), x=text)
