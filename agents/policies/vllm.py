@@ -28,14 +28,13 @@ class Collapser(Protocol):
 
 
 class Lockstep(Protocol):
-    """How the ranks of a tensor-parallel group share the leader's commands.
-
-    `share(None)` on a follower returns what the leader passed to `share`.
-    """
+    """How the ranks of a tensor-parallel group share the leader's commands."""
 
     leader: bool
 
-    def share(self, commands: Any) -> Any: ...
+    def share(self, commands: Any) -> Any:
+        """What the leader passed, on every rank; followers pass None. Blocks until the leader calls."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -212,12 +211,22 @@ class VLLMPolicy:
     # -- the engine's thread -----------------------------------------------------------------------
 
     def follow(self) -> None:
-        """On a follower of a tensor-parallel group: step with the leader until it stops."""
+        """On a follower of a tensor-parallel group: step with the leader until it dismisses the group."""
         if self._lockstep is None or self._lockstep.leader:
             raise RuntimeError("follow() is for the ranks of a tensor-parallel group that don't lead it")
         self._wake_up()
-        self._drive()
+        engine = self._llm.llm_engine
+        while (commands := self._lockstep.share(None)) is not None:
+            for command in commands:
+                self._apply(engine, command)
+            if engine.has_unfinished_requests():
+                engine.step()
         self._rest()
+
+    def dismiss(self) -> None:
+        """On the leader of a tensor-parallel group, after its last `stop`: let the followers return."""
+        if self._lockstep is not None and self._lockstep.leader:
+            self._lockstep.share(None)
 
     def _drive(self) -> None:
         try:
@@ -240,15 +249,13 @@ class VLLMPolicy:
         return not stopping
 
     def _next_commands(self, engine: Any) -> tuple[list[_Add | _Abort], bool]:
-        if self._lockstep is not None and not self._lockstep.leader:
-            return self._lockstep.share(None)
         with self._wake:
             while not (self._commands or self._stopping or engine.has_unfinished_requests()):
                 self._wake.wait()
             commands, self._commands = self._commands, []
             stopping = self._stopping
         if self._lockstep is not None:
-            self._lockstep.share((commands, stopping))
+            self._lockstep.share(commands)
         return commands, stopping
 
     def _apply(self, engine: Any, command: _Add | _Abort) -> None:
