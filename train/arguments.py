@@ -52,6 +52,9 @@ class ScriptArguments:
     eval_ordered: bool = field(
         default=False, metadata={"help": "Take the held-out tasks one after another in place of drawing."}
     )
+    eval_before_warmup: bool = field(
+        default=True, metadata={"help": "Also evaluate the model that the warm-up starts from."}
+    )
     epoch_tasks: int = field(
         default=1000, metadata={"help": "Tasks in an epoch, where max_steps is not set."}
     )

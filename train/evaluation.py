@@ -50,7 +50,7 @@ def record_of(trajectory: Trajectory) -> EpisodeRecord:
         stop_reason=str(trajectory.stop_reason or "none"),
         masked=trajectory.masked,
         reward=float(trajectory.reward or 0.0),
-        success=trajectory.success,
+        success=trajectory.success or trajectory.metrics.get("success", 0.0) > 0,
         turns=len(trajectory.turns),
         tool_calls=len(calls),
         failed_calls=sum(call.get("status") != "ok" for call in calls) + malformed,

@@ -48,10 +48,10 @@ def warmed_up(
     renderer = ChatRenderer(processor)
     vocabulary = model.get_output_embeddings().weight.shape[0]
     rollouts = Rollouts(model, renderer, rollout, vocabulary=vocabulary, seed=args.seed)
-    held = TaskSource(
-        script.members("eval_environments"), seed=args.seed, stream=EVALUATION, ordered=script.eval_ordered
-    )
-    report.add("before warm-up", held_out(rollouts, held, script.eval_episodes or len(held))[0])
+    if script.eval_before_warmup:
+        members = script.members("eval_environments")
+        held = TaskSource(members, seed=args.seed, stream=EVALUATION, ordered=script.eval_ordered)
+        report.add("before warm-up", held_out(rollouts, held, script.eval_episodes or len(held))[0])
     rollouts.close()
     tasks = TaskSource(script.members("expert_environments"), seed=args.seed, stream=WARMUP)
     settings = WarmupSettings(script.expert_steps, script.expert_batch_size, script.expert_learning_rate)

@@ -94,8 +94,8 @@ class TaskSource:
         members: The environments, or what `parse_members` takes.
         seed: Same seed, same tasks.
         stream: Another number gives other tasks (`TRAIN`, `EVALUATION`, `WARMUP`).
-        ordered: Take the environment's tasks one after another (`env.unwrapped.task_count` of them, by
-            `options["task"]`) in place of drawing; for a test set that is to be seen once, as a whole.
+        ordered: Take the environment's tasks (`env.unwrapped.task_ids`) one after another, in place of
+            drawing: for a test set that is to be seen once, as a whole.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class TaskSource:
         self.stream = stream
         weights = np.array([m.weight for m in self.members])
         self._shares = weights / weights.sum()
-        self._counts = [_task_count(m) for m in self.members] if ordered else None
+        self._ids = [(m, i) for m in self.members for i in _task_ids(m)] if ordered else None
 
     def __len__(self) -> int:
         """How many tasks an ordered source has.
@@ -114,14 +114,16 @@ class TaskSource:
         Raises:
             TypeError: The source draws without end.
         """
-        if self._counts is None:
+        if self._ids is None:
             raise TypeError("a drawing TaskSource has no length; say how many tasks you want")
-        return sum(self._counts)
+        return len(self._ids)
 
     def task(self, index: int) -> Task:
         """Task number `index`; the index is also its group's."""
-        if self._counts is not None:
-            return self._ordered_task(index)
+        if self._ids is not None:
+            member, task_id = self._ids[index]
+            options = {**member.options, "task": task_id}
+            return Task(member.id, dict(member.kwargs), self.seed, options, group=index)
         rng = np.random.default_rng([self.seed, self.stream, index])
         member = self.members[int(rng.choice(len(self.members), p=self._shares))]
         seed = int(rng.integers(2**31))
@@ -131,26 +133,17 @@ class TaskSource:
         """`count` tasks from number `start`, each `copies` times in a row (a group)."""
         return [self.task(index) for index in range(start, start + count) for _ in range(copies)]
 
-    def _ordered_task(self, index: int) -> Task:
-        assert self._counts is not None
-        rest = index
-        for member, count in zip(self.members, self._counts, strict=True):
-            if rest < count:
-                options = {**member.options, "task": rest}
-                return Task(member.id, dict(member.kwargs), self.seed, options, group=index)
-            rest -= count
-        raise IndexError(f"task {index} of {sum(self._counts)}")
 
-
-def _task_count(member: EnvMember) -> int:
+def _task_ids(member: EnvMember) -> tuple[str, ...]:
     env = gymnasium.make(member.id, **member.kwargs)
     try:
-        count = getattr(env.unwrapped, "task_count", None)
-        if not count:
+        ids = getattr(env.unwrapped, "task_ids", None)
+        if not ids:
             raise ValueError(
-                f"{member.id} has no fixed set of tasks (no `task_count`): say how many to draw instead"
+                f"{member.id} with {member.kwargs} has no fixed set of tasks (no `task_ids`): draw a number "
+                "of them instead of taking each once"
             )
-        return int(count)
+        return tuple(ids)
     finally:
         env.close()
 
