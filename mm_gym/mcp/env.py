@@ -270,7 +270,7 @@ class MCPEnv(ChatEnv):
         if call.status == "malformed":
             return (
                 [self._mistake("Invalid Tool Call Format", call.error)],
-                CallRecord("", {}, "malformed"),
+                CallRecord("", {}, "malformed", call.error),
                 None,
             )
         if call.status != "ok":

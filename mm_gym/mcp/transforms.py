@@ -247,7 +247,8 @@ class _Evaluator(simpleeval.EvalWithCompoundTypes):
         value = self._eval(node.value)
         if node.conversion not in (-1, ord("s"), ord("r")):
             raise TransformError("a transform's f-string takes !s or !r only")
-        value = _scalar_text(value) if not isinstance(value, str) else repr(value)
+        if node.conversion == ord("r"):
+            value = repr(value) if isinstance(value, str) else _scalar_text(value)
         spec = str(self._eval(node.format_spec)) if node.format_spec else ""
         _check_format(spec)
         return format(value, spec) if spec else _scalar_text(value)
