@@ -315,7 +315,7 @@ def _same_text(prediction: str, right: Reference) -> bool:
         sides, wanted = given.split(":"), right.text.split(":")
         return len(sides) == len(wanted) and all(map(_same_side, sides, wanted))
     normal = _normal_text(right.text)
-    if _normal_text(given) == normal:
+    if normal in (_normal_text(given), _normal_text(_without_unit(given))):
         return True
     if "=" in right.text or "=" not in given:
         return False

@@ -29,10 +29,6 @@ def factory(env_id: str) -> functools.partial[Any]:
         make().close()
     except DependencyNotInstalled as missing:
         pytest.skip(str(missing))
-    except ModuleNotFoundError as missing:
-        if not (missing.name or "").startswith("mm_gym."):
-            raise
-        pytest.skip(f"{env_id} is not here yet: {missing}")
     return make
 
 

@@ -190,6 +190,8 @@ RIGHT = [
     ("Not enough information.", "not enough information"),
     (r"\(x=m+n-180\)", "m + n - 180"),
     (r"x \lt 60", "x < 60"),
+    ("x < 60 cm", "x < 60"),
+    (r"a + b = 90^\circ", "a + b = 90"),
     ("5 : 9", "5:9"),
     (r"\sqrt{3}/4 : 1", r"\frac { \sqrt 3 } { 4 } : 1"),
     ("２０", "20"),
