@@ -220,7 +220,7 @@ def open_source(data: str | Path, split: str, on_bad_row: OnBadRow = "raise") ->
 
     Raises:
         ValueError: No such data or split; names what was found.
-        EnvironmentFailure: A bad row, where it is to be raised; kind "data".
+        EnvironmentFailure: A bad row, where it is to be raised, or a hub that is not reached; kind "data".
         DependencyNotInstalled: A hub name without `datasets`.
     """
     path = Path(data).expanduser()
@@ -341,7 +341,11 @@ def _hub_rows(name: str, split: str) -> list[Row]:
         raise DependencyNotInstalled(
             f"data={name!r} is read through the package datasets: pip install 'mm-gym[train]'"
         ) from None
-    dataset = datasets.load_dataset(name, split=split)
+    try:
+        dataset = datasets.load_dataset(name, split=split)
+    except OSError as error:  # not there, or not reached
+        text = f"the data set {name!r} was not loaded ({error}): check the name and the network, or give a folder"
+        raise EnvironmentFailure(text, kind="data") from error
     _check_columns(dataset.column_names, name)
     rows = dataset.with_format("arrow")
     table = rows.select_columns(["problem", "answer"])[:].to_pydict()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from pathlib import Path
 from typing import Any, ClassVar
 
 import gymnasium
@@ -163,3 +164,11 @@ def test_the_checks_find_a_broken_environment(broken: type[Echo], check: Any) ->
         check(broken)
     while KeepsFiles.files:
         KeepsFiles.files.pop().close()
+
+
+def test_geo3k_keeps_the_contract_on_the_real_set(shared_data: Path) -> None:
+    data = str(shared_data / "geo3k")
+    tools = ("calculator", "zoom", "check_answer")
+    check_environment(
+        functools.partial(gymnasium.make, "mm_gym:mm_gym/Geo3k-v0", data=data, split="test", tools=tools)
+    )

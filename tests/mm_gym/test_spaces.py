@@ -218,3 +218,20 @@ def test_a_failure_copies_pickles_and_keeps_its_kind() -> None:
             "the server is gone",
         )
     assert mm_gym.EnvironmentFailure().kind == "environment"
+
+
+def test_frames_are_collected_as_a_list() -> None:
+    env = gymnasium.make(ID, render_mode="rgb_array_list")
+    env.reset(seed=0)
+    env.step("no answer")
+    frames = env.render()
+    assert [frame.shape for frame in frames] == [(480, 480, 3)] * 2
+
+
+def test_statistics_of_a_vector_environment() -> None:
+    makers = [functools.partial(gymnasium.make, ID, max_turns=1)] * 2
+    env = gymnasium.wrappers.vector.RecordEpisodeStatistics(SyncVectorEnv(makers))
+    env.reset(seed=[0, 1])
+    *_, infos = env.step(("no answer", "no answer"))
+    assert list(infos["episode"]["l"]) == [1, 1]
+    env.close()

@@ -121,6 +121,12 @@ def test_datasets_reads_the_same_rows(shared_data: Path, tmp_path: Path) -> None
         assert np.array_equal(hub.get(index).pictures[0], local.get(index).pictures[0])
 
 
+def test_a_hub_name_that_is_not_reached_is_named() -> None:
+    pytest.importorskip("datasets")  # offline by tests/conftest.py
+    with pytest.raises(mm_gym.EnvironmentFailure, match="the data set 'nobody/nothing' was not loaded"):
+        make(data="nobody/nothing")
+
+
 # -- rows --------------------------------------------------------------------------------------------------
 
 
