@@ -12,7 +12,7 @@ import numpy as np
 import sympy
 
 from mm_gym.geo3k.generator.expressions import Linear
-from mm_gym.geo3k.generator.figure import Figure
+from mm_gym.geo3k.generator.figure import Arc, Figure
 from mm_gym.geo3k.generator.ink import Style
 from mm_gym.geo3k.generator.problem import Draft, Unsuitable
 
@@ -142,3 +142,48 @@ def for_unknown(
         unknowns={unknown: value},
         **more,
     )
+
+
+def for_area(
+    figure: Figure,
+    question: str,
+    value: sympy.Expr,
+    outline: Sequence[str | Arc],
+    solution: str,
+    places: int | None = None,
+) -> Draft:
+    """A draft that asks for the area inside an outline of points and arcs."""
+    return Draft(figure, question, value, lambda f: f.area(*outline), solution, places=places, unit="area")
+
+
+def for_length(
+    rng: np.random.Generator,
+    figure: Figure,
+    ends: tuple[str, str],
+    value: sympy.Expr,
+    solution: str,
+    **more: Any,
+) -> Draft:
+    """A draft that asks for the length of a segment."""
+    return Draft(figure, find_length(rng, "".join(ends)), value, lambda f: f.length(*ends), solution, **more)
+
+
+def for_angle(
+    rng: np.random.Generator,
+    figure: Figure,
+    at: tuple[str, str, str],
+    value: sympy.Expr,
+    solution: str,
+    name: str = "",
+    **more: Any,
+) -> Draft:
+    """A draft that asks for an angle (arm, vertex, arm), called by those letters or by `name`."""
+    question = find_angle(rng, name or "".join(at))
+    return Draft(figure, question, value, lambda f: f.angle(*at), solution, unit="degree", **more)
+
+
+def told(text: str, draft: Draft, joined: bool = False) -> Draft:
+    """Put what the question tells before what it asks; `joined` makes one sentence of both."""
+    ask = draft.question
+    draft.question = f"{text} {ask[0].lower()}{ask[1:]}" if joined else f"{text} {ask}"
+    return draft

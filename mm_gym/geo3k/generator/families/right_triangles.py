@@ -23,6 +23,13 @@ from mm_gym.geo3k.generator.sampling import (
 TRIPLES = ((3, 4, 5), (5, 12, 13), (8, 15, 17), (7, 24, 25), (20, 21, 29), (9, 40, 41), (12, 35, 37))
 
 
+def scaled_triple(rng: np.random.Generator, most: int = 4) -> tuple[int, int, int]:
+    """Legs, in either order, and hypotenuse of a right triangle with whole sides, small triples enlarged."""
+    p, q, r = pick(rng, TRIPLES[:4])
+    factor = whole(rng, 1, most) if r < 10 else whole(rng, 1, 2)
+    return (p * factor, q * factor, r * factor) if chance(rng, 0.5) else (q * factor, p * factor, r * factor)
+
+
 def right_triangle(figure: Figure, a: str, b: str, right: str, leg_a: float, leg_b: float) -> None:
     """Draw a right triangle with the right angle at the origin and legs `leg_a` to a and `leg_b` to b."""
     figure.point(right, 0)
