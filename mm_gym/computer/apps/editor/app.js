@@ -8,7 +8,7 @@ const STYLES = [{ value: "p", label: "Text" }, { value: "h1", label: "Title" }, 
 
 app.start({
   ui: { style: "p", marks: "", finding: false, find: "", replace: "", hits: 0 },
-  ready: (data) => { fill(data); document.execCommand("defaultParagraphSeparator", false, "p"); document.addEventListener("selectionchange", follow); },
+  ready: (data) => { fill(data); document.execCommand("defaultParagraphSeparator", false, "p"); document.addEventListener("selectionchange", track); },
   collect: (data) => { data.blocks = read(); },
   keys: (event) => {
     const key = event.key.toLowerCase(), name = { b: "bold", i: "italic", u: "underline" }[key];
@@ -36,7 +36,7 @@ function run(command, value) {
   paper().focus();
   document.execCommand("styleWithCSS", false, false);
   document.execCommand(command, false, value);
-  follow();
+  track();
 }
 
 function fill(data) {
@@ -86,7 +86,7 @@ function runsOf(block) {
 }
 
 /** Show in the tools what the selection is. */
-function follow() {
+function track() {
   const selection = getSelection();
   if (!selection.anchorNode || !paper().contains(selection.anchorNode)) return;
   const block = selection.anchorNode.parentElement.closest("p, h1, h2, li, blockquote");

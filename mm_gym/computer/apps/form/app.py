@@ -228,9 +228,10 @@ def voucher(rng: Rng, level: int) -> Instance:
     goal = phrase(
         rng,
         (
-            "Your details are filled in. Go on, enter what the first page tells you to keep in mind, send.",
-            "Finish the check-in: the first page shows what the second page asks for. Send the form.",
+            "Your details are filled in. The first page tells your {w}; enter that on the second and send.",
+            "Finish the check-in: keep your {w} from the first page in mind for the second. Send the form.",
         ),
+        w=" and ".join(names),
     )
     return draft.make(goal, partial(_solve_form, steps=steps, values=values), irreversible=("sent",))
 

@@ -87,41 +87,35 @@ const app = {
   data: {},
   ui: {},
   options: {},
-  view: null,
-  collect: null, // brings data up to date before it is read, where part of it lives in the page itself
+  page: null,
 
-  /** Draw the app once its script has run: `ui` is its first view state, `view(data, ui)` gives the page. */
+  /** Begin once the page's scripts have run; `page` holds
+   *    ui: the first view state; view(data, ui): the page; keys(event): keys pressed anywhere;
+   *    ready(data, ui): after the first drawing; collect(data): before the data is read. */
   start(page) {
-    document.addEventListener("DOMContentLoaded", () => app.begin(page));
+    app.page = page;
+    document.addEventListener("DOMContentLoaded", () => {
+      if (!window.APP_STATE) return document.body.append("This page needs window.APP_STATE: open it with mm_gym.");
+      listen();
+      app.load(window.APP_STATE);
+    });
   },
 
-  begin({ ui, view, keys, ready, collect }) {
-    const given = window.APP_STATE || { data: {} };
-    app.data = given.data;
-    app.options = given.options || {};
-    app.ui = { menu: null, toast: null, ...ui, ...(given.ui || {}) };
-    app.view = view;
-    app.collect = collect || null;
-    applyTheme(given.theme || {});
-    document.addEventListener("mousedown", (event) => {
-      app.ui.toast = null;
-      if (app.ui.menu && !event.target.closest(".menu-host")) app.ui.menu = null;
-      app.render();
-    });
-    document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && app.ui.menu) app.ui.menu = null;
-      else if (keys) keys(event);
-      app.render();
-    });
-    document.addEventListener("contextmenu", (event) => event.preventDefault());
-    document.addEventListener("dragstart", (event) => event.preventDefault());
+  /** Show a state, whatever was shown before. */
+  load({ data, options, theme }) {
+    app.data = copy(data);
+    app.options = copy(options || {});
+    app.ui = { menu: null, toast: null, ...copy(app.page.ui) };
+    applyTheme(theme || {});
+    document.getElementById("root").replaceChildren();
     app.render();
-    if (ready) ready(app.data, app.ui);
+    if (!app.page.ready) return;
+    app.page.ready(app.data, app.ui);
     app.render();
   },
 
   render() {
-    sync(document.getElementById("root"), h("", null, app.view(app.data, app.ui)).children);
+    sync(document.getElementById("root"), h("", null, app.page.view(app.data, app.ui)).children);
     const wanted = document.querySelector("[autofocus]:not([data-focused])");
     for (const node of document.querySelectorAll("[autofocus]")) node.setAttribute("data-focused", "");
     if (wanted) wanted.focus();
@@ -134,16 +128,34 @@ const app = {
 
   /** The whole state, as plain data: what a checker reads. */
   getState() {
-    if (app.collect) app.collect(app.data);
-    return JSON.parse(JSON.stringify({ data: app.data, ui: app.ui }));
+    if (app.page.collect) app.page.collect(app.data);
+    return copy({ data: app.data, ui: app.ui });
   },
 };
 window.app = app;
 
+const copy = (value) => JSON.parse(JSON.stringify(value));
+
+/** What every app does with the mouse and keyboard, wherever they are. */
+function listen() {
+  document.addEventListener("mousedown", (event) => {
+    app.ui.toast = null;
+    if (app.ui.menu && !event.target.closest(".menu-host")) app.ui.menu = null;
+    app.render();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && app.ui.menu) app.ui.menu = null;
+    else if (app.page.keys) app.page.keys(event);
+    app.render();
+  });
+  document.addEventListener("contextmenu", (event) => event.preventDefault());
+  document.addEventListener("dragstart", (event) => event.preventDefault());
+}
+
 function applyTheme(theme) {
   const root = document.documentElement;
-  for (const name of ["mode", "tone", "density", "font"]) if (theme[name]) root.dataset[name] = theme[name];
-  for (const name of ["accent", "size", "radius"]) if (theme[name]) root.style.setProperty("--" + name, theme[name]);
+  for (const name of ["mode", "tone", "density", "font", "side"]) root.dataset[name] = theme[name] || "";
+  for (const name of ["accent", "size", "radius"]) root.style.setProperty("--" + name, theme[name] || "");
 }
 
 // -- words and numbers ------------------------------------------------------------------------------------
