@@ -236,39 +236,42 @@ class Session:
 
 
 _idle: dict[str, list[Connection]] = defaultdict(list)
+_shared: dict[str, asyncio.Task[Connection]] = {}
 _open: set[Connection] = set()
 
 
 def _forget() -> None:
     """In a forked child: the parent's connections are not ours."""
     _idle.clear()
+    _shared.clear()
     _open.clear()
 
 
 on_fork(_forget)
 
 
-async def open_session(specs: Sequence[ServerSpec], limits: Limits, reuse: bool) -> Session:
+async def open_session(specs: Sequence[ServerSpec], limits: Limits, servers: str) -> Session:
     """Connect to all servers of a task, at once.
+
+    Args:
+        specs: The servers.
+        limits: Their time and sizes.
+        servers: "own", "reuse" or "shared"; see `MCPConfig.servers`.
 
     Raises:
         EnvironmentFailure: One can't be started or reached; the others are closed.
     """
-    results = await asyncio.gather(*(_connect(spec, limits, reuse) for spec in specs), return_exceptions=True)
+    connect = {"own": _start, "reuse": _reuse, "shared": _share}[servers]
+    results = await asyncio.gather(*(connect(spec, limits) for spec in specs), return_exceptions=True)
     connections = [result for result in results if isinstance(result, Connection)]
     errors = [result for result in results if isinstance(result, BaseException)]
     if errors:
-        await asyncio.gather(*(_drop(connection) for connection in connections))
+        await close_session(Session(connections), servers)
         raise errors[0]
     return Session(connections)
 
 
-async def _connect(spec: ServerSpec, limits: Limits, reuse: bool) -> Connection:
-    if reuse:
-        for connection in _take_idle(spec.key):
-            if connection.alive:
-                return connection
-            await _drop(connection)
+async def _start(spec: ServerSpec, limits: Limits) -> Connection:
     connection = Connection(spec, limits)
     _open.add(connection)
     try:
@@ -279,25 +282,47 @@ async def _connect(spec: ServerSpec, limits: Limits, reuse: bool) -> Connection:
     return connection
 
 
+async def _reuse(spec: ServerSpec, limits: Limits) -> Connection:
+    for connection in _take_idle(spec.key):
+        if connection.alive:
+            return connection
+        await _drop(connection)
+    return await _start(spec, limits)
+
+
+async def _share(spec: ServerSpec, limits: Limits) -> Connection:
+    opening = _shared.get(spec.key)
+    if opening is not None and opening.done() and (opening.exception() or not opening.result().alive):
+        opening = None
+    if opening is None:
+        opening = _shared[spec.key] = asyncio.create_task(_start(spec, limits))
+    return await asyncio.shield(opening)
+
+
 def _take_idle(key: str) -> Iterator[Connection]:
     while _idle[key]:
         yield _idle[key].pop()
 
 
-async def close_session(session: Session, reuse: bool) -> None:
-    """Give servers back for reuse where they are sound, else end them."""
+async def close_session(session: Session, servers: str) -> None:
+    """Keep sound servers where the policy says so, end the others."""
     for connection in session.connections:
         idle = _idle[connection.spec.key]
-        if reuse and connection.alive and len(idle) < MAX_IDLE:
+        if servers == "shared" and connection.alive:
+            continue
+        if servers == "reuse" and connection.alive and len(idle) < MAX_IDLE:
             idle.append(connection)
         else:
             await _drop(connection)
 
 
 async def close_idle() -> None:
-    """End every server kept for reuse."""
-    for key in list(_idle):
-        await asyncio.gather(*(_drop(connection) for connection in _take_idle(key)))
+    """End every server kept for reuse or shared: episodes that still run on a shared one fail."""
+    kept = [connection for key in list(_idle) for connection in _take_idle(key)]
+    for key in list(_shared):
+        opened = await asyncio.gather(_shared.pop(key), return_exceptions=True)
+        kept += [connection for connection in opened if isinstance(connection, Connection)]
+    await asyncio.gather(*(_drop(connection) for connection in kept))
 
 
 async def _drop(connection: Connection) -> None:

@@ -20,6 +20,7 @@ from mm_gym.mcp.yaml_lines import ConfigError, Document, as_document, load_yaml
 __all__ = ["ConfigError", "MCPConfig", "load_config"]
 
 DEFAULT_WEIGHTS = {"task_completion": 0.8, "tool_execution": 0.1, "format_compliance": 0.1}
+SERVERS = ("own", "reuse", "shared")
 BUILT_IN = Path(__file__).parent / "data" / "2048.yaml"
 
 
@@ -98,8 +99,9 @@ class MCPConfig:
     """The agent reads why a call failed."""
     compat: bool = False
     """hud-vf-gym's exact texts, scores and quirks."""
-    reuse_servers: bool = False
-    """Keep servers for later episodes: setup must reset all their state."""
+    servers: str = "own"
+    """"own": fresh ones for each episode. "reuse": kept for later episodes, one at a time: setup must reset
+    all their state. "shared": one for all episodes at once, so they must keep state by the episode id."""
     limits: Limits = field(default_factory=Limits)
     expert: str | None = None
     """Dotted name of a solver: `function(record: ExpertView) -> str`."""
@@ -130,7 +132,7 @@ def load_config(config: str | Path | Mapping[str, Any] | MCPConfig | None) -> MC
 
 _TOP = (
     "job", "system_prompt", "defaults", "parser", "action_mappings", "rubric", "logging", "allowed_tools",
-    "disallowed_tools", "show_errors", "compat", "reuse_servers", "limits", "expert", "replayable",
+    "disallowed_tools", "show_errors", "compat", "servers", "limits", "expert", "replayable",
 )  # fmt: skip
 _TYPES = {
     "int": "integer", "float": "number", "str": "string",
@@ -178,7 +180,7 @@ class _Reader:
             disallowed_tools=self._names("disallowed_tools", ()) or (),
             show_errors=self._value(self.data, ("show_errors",), bool, True),
             compat=bool(compat),
-            reuse_servers=self._value(self.data, ("reuse_servers",), bool, False),
+            servers=self._choice(self.data, ("servers",), SERVERS, "own"),
             limits=self._limits(),
             expert=self._value(self.data, ("expert",), str, None),
             replayable=self._value(self.data, ("replayable",), bool, False),
@@ -198,9 +200,7 @@ class _Reader:
     def _parser(self) -> ParserConfig:
         keys = ("use_thinking", "xml_weight", "action_weight", "format", "max_calls")
         parser = self._section("parser", keys)
-        form = self._value(parser, ("parser", "format"), str, "xml")
-        if form not in ("xml", "hermes"):
-            raise self.document.error(("parser", "format"), f'must be "xml" or "hermes", got {form!r}')
+        form = self._choice(parser, ("parser", "format"), ("xml", "hermes"), "xml")
         result = ParserConfig(
             self._value(parser, ("parser", "use_thinking"), bool, True),
             self._number(parser, ("parser", "xml_weight"), float, 0.6, low=0),
@@ -365,6 +365,14 @@ class _Reader:
             return default
         if not isinstance(value, kind):
             raise self.document.error(path, f"must be a {kind.__name__}, got {value!r}")
+        return value
+
+    def _choice(
+        self, mapping: Mapping[str, Any], path: tuple[str, ...], choices: tuple[str, ...], default: str
+    ) -> str:
+        value = self._value(mapping, path, str, default)
+        if value not in choices:
+            raise self.document.error(path, f"must be one of {', '.join(choices)}, got {value!r}")
         return value
 
     def _number(

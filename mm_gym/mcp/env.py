@@ -21,7 +21,7 @@ from mm_gym.env import ChatEnv, Opening, Reply
 from mm_gym.errors import EnvironmentFailure
 from mm_gym.mcp import loop
 from mm_gym.mcp.calls import DONE, CallReader, Resolved, Response
-from mm_gym.mcp.config import MCPConfig, ParserConfig, load_config
+from mm_gym.mcp.config import SERVERS, MCPConfig, ParserConfig, load_config
 from mm_gym.mcp.dotted import load_function
 from mm_gym.mcp.results import ToolResult, find_grade, read_result
 from mm_gym.mcp.rubric import CallRecord, Rubric, RubricRecord, TurnRecord
@@ -75,7 +75,7 @@ class MCPEnv(ChatEnv):
         max_turns: In place of the configuration's `defaults.max_turns`.
         system_prompt: In place of the rows' and the configuration's.
         mcp_config: Servers for all tasks, in place of the rows' own.
-        reuse_servers: In place of the configuration's `reuse_servers`.
+        servers: "own", "reuse" or "shared", in place of the configuration's `servers`.
         render_mode: None or "rgb_array".
 
     Raises:
@@ -94,7 +94,7 @@ class MCPEnv(ChatEnv):
         max_turns: int | None = None,
         system_prompt: str | None = None,
         mcp_config: Mapping[str, Any] | None = None,
-        reuse_servers: bool | None = None,
+        servers: str | None = None,
         render_mode: str | None = None,
     ) -> None:
         if importlib.util.find_spec("mcp") is None:
@@ -105,8 +105,10 @@ class MCPEnv(ChatEnv):
             checked = MCPConfig(parser=ParserConfig(format="hermes", use_thinking=False))
         else:
             checked = load_config(config)
-        if reuse_servers is not None:
-            checked = replace(checked, reuse_servers=reuse_servers)
+        if servers is not None:
+            if servers not in SERVERS:
+                raise ValueError(f"servers must be one of {', '.join(SERVERS)}, got {servers!r}")
+            checked = replace(checked, servers=servers)
         super().__init__(max_turns=max_turns or checked.max_turns, render_mode=render_mode)
         self.config = checked
         self.tasks: Taskset = load_taskset(
@@ -130,6 +132,11 @@ class MCPEnv(ChatEnv):
     def __getstate__(self) -> dict[str, Any]:
         """Without open servers: a copy opens its own at reset."""
         return {**self.__dict__, "_session": None, "_running": False}
+
+    @property
+    def task_ids(self) -> tuple[str, ...]:
+        """Every task's id, in the taskset's order: what `options["task"]` takes."""
+        return tuple(task.task_id for task in self.tasks)
 
     def run_record(self) -> dict[str, Any]:
         """What names this run in records and trackers: the configuration's `job`."""
@@ -370,7 +377,7 @@ class MCPEnv(ChatEnv):
         from mm_gym.mcp.client import open_session
 
         limits = self.config.limits
-        work = open_session(self.tasks.servers(index), limits, self.config.reuse_servers)
+        work = open_session(self.tasks.servers(index), limits, self.config.servers)
         try:
             return loop.run(work, limits.connect + 30)
         except TimeoutError as error:
@@ -422,7 +429,7 @@ class MCPEnv(ChatEnv):
         if session is not None:
             from mm_gym.mcp.client import close_session
 
-            loop.spawn(close_session(session, self.config.reuse_servers and not broken))
+            loop.spawn(close_session(session, "own" if broken else self.config.servers))
 
 
 def _structured_text(result: ToolResult) -> Parts:

@@ -39,7 +39,7 @@ def load_environment(
         split: Of the taskset.
         max_turns: In place of the YAML's.
         system_prompt: In place of the rows' and the YAML's.
-        kwargs: More of `MCPEnv`'s: mcp_config, reuse_servers, render_mode.
+        kwargs: More of `MCPEnv`'s: mcp_config, servers, render_mode.
     """
     mm_gym.register_all()
     return gymnasium.make(

@@ -5,7 +5,7 @@
 
 It is `mm_gym.mcp.serve` on `mm_gym/ComputerUse-v0` with HUD's dialect: `setup(name="reset",
 arguments={"task": "mail/delete", "seed": 3})` opens a task's app, `computer(action="click", x=..., y=...)`
-acts and returns the screen, `evaluate()` reads the app's state. Needs Chromium; see `mm_gym.computer.install`.
+acts and returns the screen, `evaluate()` reads the app's state. Needs Chromium (`mm_gym.computer.install`).
 """
 
 from __future__ import annotations

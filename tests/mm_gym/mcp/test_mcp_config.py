@@ -120,7 +120,7 @@ def test_a_transform_that_fails_is_an_error_here_and_the_raw_value_in_hud_vf_gym
         ("parser:\n  xml_weight: -1", 2, "at least 0"),
         ("parser: {xml_weight: 0, action_weight: 0}", 1, "both 0"),
         ("parser: {xml_weight: .nan}", 1, "xml_weight"),
-        ("parser:\n  format: json", 2, '"xml" or "hermes"'),
+        ("parser:\n  format: json", 2, "one of xml, hermes"),
         ("rubric:\n  weights:\n    speed: 1", 3, "unknown key 'speed'"),
         ("compat: hud", 1, "hud-vf-gym"),
         ("action_mappings:\n  up: {direction: up}", 2, "needs _tool"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -25,6 +27,7 @@ from mm_gym.mcp.servers.tasks_2048 import small_tasks, tasks
 from mm_gym.testing import CHECKS, VECTOR_CHECKS, many_resets_do_not_grow
 
 SERVER = "mm_gym.mcp.servers.game_2048"
+SMALL = Path(__file__).resolve().parents[3] / "configs" / "mcp" / "2048_small.yaml"
 BOARD = {
     "name": "board",
     "arguments": {"tiles": [[2, 2], [0, 0]], "spawning": False, "target": 4, "image": 64},
@@ -90,7 +93,7 @@ def make(request: Any, http_2048: str) -> Any:
         taskset="mm_gym.mcp.servers.tasks_2048:tasks",
         num_tasks=4,
         mcp_config=config,
-        reuse_servers=request.param == "stdio",
+        servers="shared" if request.param == "stdio" else "own",
     )
 
 
@@ -135,16 +138,21 @@ def test_the_solver_solves_every_built_in_task(split: str) -> None:
     solve(split, 64)
 
 
-def test_the_small_tasks_are_solved_in_one_move_and_by_no_constant_policy() -> None:
-    rows = small_tasks("train", 24, transport="python")
-    with environment(*rows, reuse_servers=True) as env:
-        solved = {name: 0 for name in ("left", "right", "up", "down")}
+def test_the_small_tasks_are_solved_by_the_solver_and_rarely_by_a_constant_policy() -> None:
+    rows = small_tasks("test", transport="python")
+    assert len(rows) == 24
+    assert len(small_tasks("train")) == 96
+    kwargs = {"config": str(SMALL), "taskset": rows}
+    with contextlib.closing(gymnasium.make("mm_gym/MCP-v0", **kwargs)) as env:
+        solved = dict.fromkeys(("left", "right", "up", "down"), 0)
         for index in range(len(rows)):
+            episode = play(env, expert(env), options={"task": index})
+            assert episode.success
+            assert [image.shape for image in episode.images] == [(96, 96, 3)] * 3
             for name in solved:
-                env.reset(options={"task": index})
-                *_, info = env.step(f"<tool>{name}()</tool>")
-                solved[name] += info.get("success", False)
-    assert all(6 <= count <= 18 for count in solved.values()), solved
+                constant = play(env, lambda _, name=name: f"<tool>{name}()</tool>", options={"task": index})
+                solved[name] += constant.success
+    assert all(count <= 6 for count in solved.values()), solved
 
 
 # -- an episode ---------------------------------------------------------------------------------------
@@ -455,15 +463,36 @@ def test_episodes_on_one_http_server_keep_their_own_state(http_2048: str) -> Non
 def test_reused_servers_serve_many_episodes_and_others_one() -> None:
     row = {**ROW, "mcp_config": {"local": {"command": "python", "args": ["-m", SERVER]}}}
     before = settled_connections()
-    with environment(row, reuse_servers=True) as env:
+    with environment(row, servers="reuse") as env:
         for seed in range(3):
             env.reset(seed=seed)
             env.step("<tool>left()</tool>")
         assert open_connections() == before + 1
         env.reset(seed=4)
-    with environment(row, reuse_servers=True) as env:
+    with environment(row, servers="reuse") as env:
         env.reset(seed=0)
         assert open_connections() == before + 1
+
+
+def test_a_shared_server_serves_episodes_at_once_and_is_replaced_when_it_dies() -> None:
+    row = {
+        **ROW,
+        "mcp_config": {"local": {"command": "python", "args": ["-m", SERVER], "env": {"SHARED": "1"}}},
+    }
+    before = settled_connections()
+    with environment(row, servers="shared") as one, environment(row, servers="shared") as two:
+        one.reset(seed=0)
+        two.reset(seed=0)
+        assert open_connections() == before + 1
+        one.step("<tool>down()</tool>")
+        assert one.step("<tool>left()</tool>")[2]
+        assert not two.step("<tool>down()</tool>")[2]
+        connection = two.unwrapped._session.connections[0]
+        os.kill(connection._stdio.process.pid, signal.SIGKILL)
+        with pytest.raises(mm_gym.EnvironmentFailure):
+            two.step("<tool>left()</tool>")
+        two.reset(seed=0)
+        assert two.step("<tool>left()</tool>")[2]
 
 
 def test_servers_of_ended_episodes_are_let_go() -> None:

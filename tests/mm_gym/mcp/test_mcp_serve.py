@@ -80,7 +80,7 @@ def test_an_environments_own_tools_are_listed() -> None:
 def test_a_served_environment_is_played_through_mcp() -> None:
     taskset = rows("mm_gym/Pointing-v0", 3, {})
     with (
-        contextlib.closing(gymnasium.make("mm_gym/MCP-v0", taskset=taskset, reuse_servers=True)) as served,
+        contextlib.closing(gymnasium.make("mm_gym/MCP-v0", taskset=taskset, servers="reuse")) as served,
         contextlib.closing(gymnasium.make("mm_gym/Pointing-v0")) as direct,
     ):
         for seed in range(3):
@@ -139,7 +139,7 @@ def test_the_computer_server_with_its_example_configuration() -> None:
 
     config = EXAMPLES / "computer.yaml"
     with contextlib.closing(
-        gymnasium.make("mm_gym/MCP-v0", config=str(config), taskset=tasks(count=1), reuse_servers=True)
+        gymnasium.make("mm_gym/MCP-v0", config=str(config), taskset=tasks(count=1), servers="reuse")
     ) as env:
         observation, _ = env.reset(seed=0)
         assert observation["images"][0].shape == (800, 1280, 3)
