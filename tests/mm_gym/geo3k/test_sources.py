@@ -20,7 +20,8 @@ import pytest
 from PIL import Image
 
 import mm_gym
-from mm_gym.geo3k.sources import SPLITS, GeneratorSource, RowSource, _hub_rows, open_source
+from mm_gym.geo3k.readers import hub_rows
+from mm_gym.geo3k.sources import SPLITS, GeneratorSource, RowSource, open_source
 
 
 def png(color: str = "red", size: tuple[int, int] = (40, 30), mode: str = "RGB") -> bytes:
@@ -113,7 +114,7 @@ def test_datasets_reads_the_same_rows(shared_data: Path, tmp_path: Path) -> None
     pytest.importorskip("datasets")
     (tmp_path / "data").mkdir()
     shutil.copy(shared_data / "geo3k" / "validation.parquet", tmp_path / "data" / "validation.parquet")
-    hub = RowSource(_hub_rows(str(tmp_path), "validation"), "raise")
+    hub = RowSource(hub_rows(str(tmp_path), "validation"), "raise")
     local = open_source(shared_data / "geo3k", "validation")
     assert hub.ids == local.ids
     for index in (0, 99, 279):
