@@ -194,7 +194,7 @@ class Decoder:
         for job, row in zip(arrivals, rows, strict=True):
             job.position = positions[row]
         self._sample(arrivals, logits)
-        self.batch = kv.merge(self.batch, batch) if self.jobs else batch
+        self.batch = kv.merge(self.batch, batch) if self.jobs else kv.growing(batch)
         self.jobs.extend(arrivals)
         self.stats.requests += len(arrivals)
 

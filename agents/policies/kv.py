@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.nn.functional import pad
 from transformers import DynamicCache
+from transformers.cache_utils import DynamicLayer
 
 LayerPair = tuple[torch.Tensor, torch.Tensor]
 
@@ -57,12 +58,51 @@ def layer_pairs(cache: DynamicCache) -> list[LayerPair]:
     return [(layer.keys, layer.values) for layer in cache.layers]  # type: ignore[misc, union-attr]
 
 
+class GrowingLayer(DynamicLayer):
+    """A layer that writes new positions into spare room instead of copying all of it at every token."""
+
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor) -> None:
+        super().__init__()
+        self.dtype, self.device = keys.dtype, keys.device
+        self.keys, self.values = keys, values
+        self.is_initialized = True
+        self._room: LayerPair | None = None
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> LayerPair:
+        assert self.keys is not None
+        assert self.values is not None
+        start, end = self.keys.shape[2], self.keys.shape[2] + key_states.shape[2]
+        if self._room is None or self._room[0].shape[2] < end:
+            self._room = (_with_room(self.keys, end), _with_room(self.values, end))
+        keys, values = self._room
+        keys[:, :, start:end] = key_states
+        values[:, :, start:end] = value_states
+        self.keys, self.values = keys[:, :, :end], values[:, :, :end]
+        return self.keys, self.values
+
+
+def _with_room(tensor: torch.Tensor, length: int) -> torch.Tensor:
+    """A copy whose third axis has room for `length` positions and a quarter more."""
+    rows, heads, filled, width = tensor.shape
+    out = tensor.new_empty(rows, heads, length + length // 4 + 16, width)
+    out[:, :, :filled] = tensor
+    return out
+
+
 def from_pairs(pairs: Sequence[LayerPair]) -> DynamicCache:
     """A cache that holds these keys and values."""
     cache = DynamicCache()
-    for index, (keys, values) in enumerate(pairs):
-        cache.update(keys, values, index)
+    cache.layers = [GrowingLayer(keys, values) for keys, values in pairs]
     return cache
+
+
+def growing(batch: Batch) -> Batch:
+    """The batch with layers that grow in place; one with other kinds of layers as it is."""
+    if any(type(layer) is not DynamicLayer for layer in batch.cache.layers):
+        return batch
+    return Batch(from_pairs(layer_pairs(batch.cache)), batch.mask)
 
 
 def gather(
