@@ -120,6 +120,7 @@ class Page:
         calls = [
             self.send("Page.enable"),
             self.send("Inspector.enable"),
+            self.send("Runtime.enable"),  # else the script below waits for a page's first script to run
             self.send("Fetch.enable", {"patterns": [{"urlPattern": "*"}]}),
             self.send("Emulation.setTimezoneOverride", {"timezoneId": "UTC"}),
             self.send("Emulation.setLocaleOverride", {"locale": "en-US"}),

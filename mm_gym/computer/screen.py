@@ -115,7 +115,11 @@ class Screen:
     async def _look(self, settle_ms: float, probe: str | None, picture: bool) -> Seen:
         page = self._live
         await page.advance(settle_ms)
-        png = await page.screenshot() if picture else b""
+        png = b""
+        if picture:
+            png = await page.screenshot()
+        elif settle_ms and page.browser.fast:
+            await page.frame()  # scrolling, layout and animations come with frames
         value = await page.evaluate(probe) if probe else None
         dialogs, page.dialogs = tuple(page.dialogs), []
         assert self._hands is not None

@@ -24,6 +24,7 @@ from mm_gym.computer.actions import (
     Terminate,
     Zoom,
     check_on_screen,
+    points,
 )
 from mm_gym.computer.dialects import View
 from mm_gym.computer.dialects import dialect as make_dialect
@@ -219,7 +220,7 @@ class ScreenEnv(ChatEnv):
 
     def _carry_out(self, call: ToolCall, index: int, turn: _Turn) -> None:
         """One call: its actions, its record and its message."""
-        record = {"name": call.name, "arguments": call.arguments, "status": "ok"}
+        record: dict[str, Any] = {"name": call.name, "arguments": call.arguments, "status": "ok"}
         text = ""
         if turn.error is not None or self._ended:
             record["status"] = "failed"
@@ -229,6 +230,7 @@ class ScreenEnv(ChatEnv):
         else:
             try:
                 for action in self.dialect.decode(call, self._view()):
+                    record.setdefault("points", []).extend(list(point) for point in points(action))
                     self._perform(action, turn)
             except ActionError as error:
                 record["status"], turn.error = "failed", str(error)

@@ -175,9 +175,8 @@ class Grid:
 
     def position(self, point: Point) -> Point:
         """The grid position nearest to a pixel's middle; `pixel` undoes it where the grid is fine enough."""
-        return self._nearest(point[0], self.columns, self.width), self._nearest(
-            point[1], self.rows, self.height
-        )
+        x, y = point
+        return self._nearest(x, self.columns, self.width), self._nearest(y, self.rows, self.height)
 
     def _scale(self, value: Any, axis: str, extent: int, pixels: int) -> int:
         value = number(value, axis)
@@ -186,12 +185,15 @@ class Grid:
         if not 0 <= value < extent:
             last = extent if self.closed else extent - 1
             raise ActionError(f"{axis} = {value:g} is outside the screen: {axis} goes from 0 to {last}")
+        if not self.closed:  # positions are pixels of another size: the middle of one is meant
+            return (2 * math.floor(value) + 1) * pixels // (2 * extent)
         return math.floor(value * pixels / extent)
 
-    @staticmethod
-    def _nearest(pixel: int, extent: int, pixels: int) -> int:
+    def _nearest(self, pixel: int, extent: int, pixels: int) -> int:
+        if not self.closed:
+            return (2 * pixel + 1) * extent // (2 * pixels)
         # ceil((pixel + 1/2) * extent / pixels - 1/2) in integers: halves go down, so `_scale` undoes it
-        return min(-((pixels - (2 * pixel + 1) * extent) // (2 * pixels)), extent)
+        return -((pixels - (2 * pixel + 1) * extent) // (2 * pixels))
 
 
 def pixels(view: View) -> Grid:

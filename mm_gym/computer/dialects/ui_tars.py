@@ -34,7 +34,7 @@ _CLICKS = {"click": ("left", 1), "left_double": ("left", 2), "right_single": ("r
 _CLICK_NAMES = {which: name for name, which in _CLICKS.items()}
 _DIRECTIONS = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
 _PAIR = re.compile(r"\s*(-?\d+(?:\.\d+)?)[\s,]+(-?\d+(?:\.\d+)?)\s*")
-_WRAPPED = re.compile(r"<point>(.*?)</point>|<\|box_start\|>(.*?)<\|box_end\|>|[(\[](.*?)[)\]]", re.DOTALL)
+_WRAPPING = re.compile(r"</?point>|<\|box_(?:start|end)\|>|[()\[\]]")
 _FORM = "Thought: ...\nAction: click(point='<point>x y</point>')"
 
 
@@ -98,10 +98,7 @@ class UITars(Dialect):
         raise ActionError(f"there is no action {name!r}; the actions are {', '.join(_PARAMETERS)}")
 
     def _point(self, value: Any, what: str, view: View) -> a.Point:
-        text = value if isinstance(value, str) else ""
-        wrapped = _WRAPPED.search(text)
-        inner = next((g for g in wrapped.groups() if g is not None), "") if wrapped else text
-        numbers = _PAIR.fullmatch(inner)
+        numbers = _PAIR.fullmatch(_WRAPPING.sub(" ", value)) if isinstance(value, str) else None
         if numbers is None:
             raise ActionError(f"{what} must be '<point>x y</point>', got {value!r}")
         return self.grid(view).pixel(float(numbers[1]), float(numbers[2]))

@@ -35,19 +35,36 @@
   };
 
   // A caret that does not blink, and drop-down lists drawn inside the page.
-  const style = () => {
-    const sheet = new CSSStyleSheet();
-    sheet.replaceSync(
-      "*{caret-animation:manual}" +
-      "select:not([multiple]):not([size]),select:not([multiple]):not([size])::picker(select)" +
-      "{appearance:base-select}" +
-      "select:not([multiple]):not([size]){padding:0 2px;min-height:0;border-radius:2px;border-color:#767676}" +
-      "::picker(select){font:inherit;max-height:60vh;overflow:auto;border:1px solid #767676}"
-    );
-    document.adoptedStyleSheets = [sheet, ...document.adoptedStyleSheets];
+  const sheet = new CSSStyleSheet();
+  const single = "select:not([multiple]):not([size])";
+  sheet.replaceSync(
+    "*{caret-animation:manual}" +
+    `${single},${single}::picker(select){appearance:base-select!important}` +
+    `${single}{padding:0 2px;min-height:0;border-radius:2px;border-color:#767676}` +
+    "::picker(select){font:inherit;max-height:60vh;overflow:auto;border:1px solid #767676}" +
+    "::-webkit-calendar-picker-indicator{display:none!important}"
+  );
+  document.adoptedStyleSheets = [sheet];
+  const attach = Element.prototype.attachShadow;
+  Element.prototype.attachShadow = function (options) {
+    const root = attach.call(this, options);
+    root.adoptedStyleSheets = [sheet];
+    return root;
   };
-  if (document.documentElement) style();
-  else new MutationObserver((_, observer) => { observer.disconnect(); style(); }).observe(document, { childList: true });
+
+  // Native pickers and full screen are windows of their own, for which no frame ever comes.
+  const PICKERS = new Set(["date", "time", "datetime-local", "month", "week", "color"]);
+  const picks = (event) => event.composedPath().some((el) => el.tagName === "INPUT" && PICKERS.has(el.type));
+  window.addEventListener("click", (event) => { if (picks(event)) event.preventDefault(); }, true);
+  window.addEventListener("keydown", (event) => {
+    const opens = event.key === "F4" || event.key === " " || event.altKey ||
+      event.key === "Enter" && event.target.type === "color";
+    if (opens && picks(event)) event.preventDefault();
+  }, true);
+  HTMLInputElement.prototype.showPicker = HTMLSelectElement.prototype.showPicker = () => {};
+  const refuse = () => Promise.reject(new TypeError("not available here"));
+  Element.prototype.requestFullscreen = Element.prototype.webkitRequestFullscreen = refuse;
+  HTMLVideoElement.prototype.requestPictureInPicture = refuse;
 
   // The episode's own clipboard: the browser's is shared by all episodes on it.
   const take = (event) => {
