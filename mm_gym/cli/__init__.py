@@ -18,6 +18,7 @@ import mm_gym
 from mm_gym.cli.doctor import doctor
 from mm_gym.cli.listing import list_environments
 from mm_gym.cli.play import play
+from mm_gym.cli.view import view
 
 GROUP = "mm_gym.commands"
 
@@ -35,6 +36,7 @@ def build() -> typer.Typer:
     app.command("list")(list_environments)
     app.command()(doctor)
     app.command()(play)
+    app.command()(view)
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda e: e.name):
         app.command(entry.name)(_load(entry))
     return app

@@ -1,82 +1,78 @@
-"""Episodes as one self-contained HTML page: no script, no network, everything escaped.
+"""Episodes as one self-contained HTML page: no network, nothing of an episode is ever read as markup.
 
-Knows `Episode` records only.
+The page's script is the only one that its content policy lets run.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
-import io
+import json
 from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from PIL import Image
 
 from mm_gym.episode import Episode
+from mm_gym.viewer.records import Records
 
-_STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; color: #222 }
-h1 { font-size: 1.4rem } h2 { font-size: 1.05rem; margin: 2.2rem 0 .4rem }
-.message { border-left: 4px solid #ccc; margin: .5rem 0; padding: .3rem .8rem }
-.assistant { border-color: #2a7; background: #f1faf5 } .tool { border-color: #c80 } .system { color: #777 }
-.role { font-size: .75rem; color: #777; text-transform: uppercase; letter-spacing: .05em }
-pre { margin: .2rem 0; white-space: pre-wrap; overflow-wrap: anywhere; font: inherit }
-img { max-width: 100%; border: 1px solid #ddd; margin: .2rem 0; image-rendering: pixelated; min-width: 96px }
-.good { color: #176a3a } .bad { color: #a33 }
+_TEMPLATE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{title}</title><style>{style}</style></head>
+<body><header><h1>{title}</h1>
+<input id="filter" type="search" placeholder="filter: words of any column" size="28">
+<select id="run"><option value="">any run</option></select>
+<select id="success"><option value="">solved or not</option></select>
+<select id="stop_reason"><option value="">any stop reason</option></select></header>
+<main></main>{data}<script>{script}</script></body></html>
 """
 
 
-def write_page(episodes: Sequence[Episode], path: str | Path, *, title: str = "Rollouts") -> Path:
-    """Write the episodes to an HTML file and return its path.
+def write_page(episodes: Sequence[Episode] | Records, path: str | Path, *, title: str = "Rollouts") -> Path:
+    """Write episodes to one HTML file and return its path.
 
     Args:
-        episodes: Shown in this order.
+        episodes: Shown in this order; `Records` may also hold a store's trajectories, with their tokens.
         path: Folders are made when missing.
         title: Heading.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    body = "\n".join(_episode(number, episode) for number, episode in enumerate(episodes, 1))
-    heading = html.escape(title)
-    path.write_text(
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{heading}</title>'
-        f"<style>{_STYLE}</style></head><body><h1>{heading}</h1>\n{body}\n</body></html>\n",
-        encoding="utf-8",
-    )
+    records = episodes if isinstance(episodes, Records) else Records().add_episodes(episodes)
+    path.write_text(render_page(title, records), encoding="utf-8")
     return path
 
 
-def _episode(number: int, episode: Episode) -> str:
-    verdict = '<span class="good">solved</span>' if episode.success else '<span class="bad">not solved</span>'
-    heading = f"{number}. {html.escape(episode.env_id)} · {html.escape(episode.task_id)}"
-    figures = f"{verdict} · return {episode.episode_return:g} · {html.escape(episode.stop_reason)}"
-    turn = 0
-    parts = [f"<section><h2>{heading}</h2><p>{figures}</p>"]
-    for message in episode.messages:
-        note = ""
-        if message["role"] == "assistant":
-            note = f" · turn {turn + 1} · reward {episode.rewards[turn]:g}"
-            turn += 1
-        parts.append(_message(message, episode.images, note))
-    return "\n".join([*parts, "</section>"])
-
-
-def _message(message: dict[str, Any], images: Sequence[np.ndarray], note: str) -> str:
-    role = html.escape(message["role"])
-    name = html.escape(f" {message['name']}") if message.get("name") else ""
-    content = "".join(
-        f"<pre>{html.escape(block['text'])}</pre>"
-        if block["type"] == "text"
-        else f'<div><img alt="picture" src="{_data_url(images[block["index"]])}"></div>'
-        for block in message["content"]
+def render_page(title: str, records: Records | None) -> str:
+    """The page's HTML; without records it asks the server that it came from."""
+    script, style = _asset("viewer.js"), _asset("viewer.css")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
+    policy = (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'"
     )
-    return f'<div class="message {role}"><div class="role">{role}{name}{note}</div>{content}</div>'
+    return _TEMPLATE.format(
+        policy=policy, title=html.escape(title), style=style, script=script, data=_embedded(records)
+    )
 
 
-def _data_url(image: np.ndarray) -> str:
-    buffer = io.BytesIO()
-    Image.fromarray(image).save(buffer, "PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+def _embedded(records: Records | None) -> str:
+    if records is None:
+        return ""
+    data = {
+        "rows": records.rows,
+        "details": [detail() for detail in records.details],
+        "images": {digest: _data_url(png()) for digest, png in records.images.items()},
+    }
+    # "</script>" and "<!--" are the two things that JSON text may not hold inside a script element
+    text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="data">{text}</script>'
+
+
+def _asset(name: str) -> str:
+    return resources.files("mm_gym.viewer").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _data_url(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")

@@ -50,7 +50,7 @@ def test_play_shows_the_solver_and_writes_a_page(tmp_path):
     assert result.exit_code == 0, result.output
     assert "<tool_call>" in result.stdout
     assert "solved, return 1" in result.stdout
-    assert page.read_text().count("<img") == 2
+    assert page.read_text().count("data:image/png") == 2
 
 
 def test_play_takes_responses_from_the_keyboard(tmp_path, monkeypatch):
@@ -88,3 +88,22 @@ def test_half_blocks_keep_the_aspect_ratio():
     image[:20] = 255
     rows = [row for row in "".join(s.text for s in half_blocks(image, 20).segments).split("\n") if row]
     assert [len(row) for row in rows] == [20] * 5
+
+
+def test_view_writes_a_page_of_a_run(tmp_path):
+    store = pytest.importorskip("agents.store")
+    from agents.types import Trajectory
+
+    record = mm_gym.Episode(env_id="mm_gym/Pointing-v0", task_id="t", actions=[], success=True)
+    with store.TrajectoryStore(tmp_path / "run" / "rollouts") as written:
+        written.append(Trajectory(episode=record, reward=1.0))
+    result = invoke("view", str(tmp_path / "run"), "--no-browser")
+    assert result.exit_code == 0, result.output
+    assert "1 episodes" in result.stdout
+    assert (tmp_path / "run" / "rollouts.html").is_file()
+
+
+def test_view_says_where_no_trajectories_are(tmp_path):
+    result = invoke("view", str(tmp_path), "--no-browser")
+    assert result.exit_code == 2
+    assert "holds no trajectories" in result.output
