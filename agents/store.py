@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 from PIL import Image
 
-from agents.shards import ShardedTable, read_rows
 from agents.types import Task, Trajectory, Turn
 from mm_gym.episode import Episode
+from mm_gym.shards import ShardedTable, read_rows
 from mm_gym.stop import StopReason
 
 TURN = pa.struct(

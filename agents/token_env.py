@@ -59,7 +59,9 @@ class TokenEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Answer one response. See `advance` for what is appended and for `room`.
 
         Raises:
-            EnvironmentFailure: As the environment raised it; the trajectory is as before, the step may be retried.
+            EnvironmentFailure: As the environment raised it; the trajectory is as before, so the step may be
+                retried.
+            GenerationFailure: A vision token was sampled.
         """
         observation, reward, terminated, truncated, info = self.env.step(self.action(action))
         return self.advance(action, observation, float(reward), terminated, truncated, info, room=room)
@@ -162,7 +164,7 @@ class TokenEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         return segment, float(reward), terminated, truncated, info
 
     def finish(self, stop_reason: StopReason | str) -> tuple[float, dict[str, float]]:
-        """End the episode from the engine's side: asks the environment what it still earns, and records it."""
+        """End the episode from the engine's side: ask the environment what it still earns, record it."""
         reward, metrics = self.env.unwrapped.finish(stop_reason)  # type: ignore[attr-defined]
         self.settle(stop_reason, reward, metrics)
         return reward, metrics
@@ -170,7 +172,7 @@ class TokenEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     def settle(
         self, stop_reason: StopReason | str, reward: float = 0.0, metrics: Mapping[str, float] = {}
     ) -> None:
-        """Record an end from the engine's side; `reward` and `metrics` are what the environment's `finish` gave."""
+        """Record an end from the engine's side, with what the environment's `finish` gave."""
         trajectory = self.trajectory
         trajectory.stop_reason = StopReason(stop_reason)
         trajectory.reward = (trajectory.reward or 0.0) + float(reward)
@@ -202,7 +204,8 @@ class TokenEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         t = self.trajectory
         if not len(t.token_ids) == len(t.loss_mask) == len(t.logprobs):
             raise AssertionError(
-                f"the stream has {len(t.token_ids)} ids, {len(t.loss_mask)} mask values, {len(t.logprobs)} log-probs"
+                f"the stream has {len(t.token_ids)} ids, {len(t.loss_mask)} mask values and "
+                f"{len(t.logprobs)} log-probs"
             )
 
     def _check_pads(self, token_ids: list[int], images: list[Image.Image]) -> None:

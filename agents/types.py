@@ -100,6 +100,43 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
+class EpisodePolicy(Protocol):
+    """A back end that answers with text, without tokens or log-probs: for evaluation only."""
+
+    version: int
+
+    async def respond(self, episode: Episode, *, max_tokens: int, seed: int) -> TextResponse:
+        """The next action of an episode.
+
+        Args:
+            episode: All messages and pictures so far, and the tools.
+            max_tokens: Of this turn.
+            seed: Of this turn's own random stream, where the back end takes one.
+
+        Raises:
+            GenerationFailure: The back end is broken; the engine retries.
+        """
+        ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class TextResponse:
+    """What an `EpisodePolicy` returns for one turn."""
+
+    text: str
+    """With tool calls written as the environment's parser reads them."""
+    finish_reason: FinishReason = "stop"
+    tokens: int = 0
+    """How many were sampled, as the back end counts."""
+    context: int = 0
+    """How many tokens the conversation has, this response included, as the back end counts; 0 if unknown."""
+
+
 class GenerationFailure(Exception):  # noqa: N818
     """The generation back end broke; retried, then the trajectory is masked. Never a reward of 0."""
 

@@ -102,12 +102,14 @@ class _Disguised:
                 f: getattr(token, f) for f in ("single_word", "lstrip", "rstrip", "normalized", "special")
             }
             self._twin.add_tokens([AddedToken(name, **flags)])
-            self._original[self._twin.token_to_id(name)] = index
+            twin_id = self._twin.token_to_id(name)
+            assert twin_id is not None  # it was just added
+            self._original[twin_id] = index
         for text in protected:
             if backend.token_to_id(text) in self.encode(text):
                 raise ValueError(
-                    f"the tokenizer's model makes the special token {text!r} out of plain text: data that holds "
-                    "it cannot be kept apart from what the template writes"
+                    f"the tokenizer's model makes the special token {text!r} out of plain text: data that "
+                    "holds it cannot be kept apart from what the template writes"
                 )
 
     def encode(self, text: str) -> list[int]:

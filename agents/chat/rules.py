@@ -31,8 +31,8 @@ class Ending:
     """How an assistant's turn ends in the history, before what comes next."""
 
     tokens: tuple[str, ...] = ()
-    """The run of control tokens up to the cut; the last one is the end-of-turn token. Where a template has none
-    (GLM), the token that starts the next turn is what a model ends its turn with."""
+    """The run of control tokens up to the cut; the last one is the end-of-turn token. Where a template has
+    none (GLM), the token that starts the next turn is what a model ends its turn with."""
     gap: str = ""
     """Plain text that the template puts between the assistant's text and the first of `tokens`."""
 
@@ -54,7 +54,7 @@ class ToolRule:
     named: bool = False
     """The tool's name is in the text."""
     one_by_one: bool = False
-    """Several tool messages are rendered each behind a call of its own, since one render gives them one name."""
+    """Several tool messages are rendered each behind a call of its own: one render gives them one name."""
     with_user: bool = True
     """A user message may follow a tool message in the same observation."""
 

@@ -1,7 +1,7 @@
-"""A byte-level tokenizer that carries a template's own control tokens, for families whose tokenizer is not at hand.
+"""A byte-level tokenizer that carries a template's own control tokens, where the family's is not at hand.
 
 It joins bytes to words as a real one does (a small BPE trained on the template's own text), so that joins at
-block boundaries matter. Used by the probe report on a bare `.jinja` file, by the tests and by the docs' table.
+block boundaries matter. Used by the report on a bare `.jinja` file, by the tests and by the docs' table.
 """
 
 from __future__ import annotations

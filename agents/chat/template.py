@@ -13,7 +13,7 @@ Message = Mapping[str, Any]
 
 
 class TemplateRefused(ValueError):  # noqa: N818  (says what happened to the template)
-    """This tokenizer, processor or template cannot be rendered token-exactly; the text says why and what to do."""
+    """This tokenizer, processor or template can't be rendered token-exactly: why, and what to do."""
 
 
 class RenderError(ValueError):
@@ -33,6 +33,8 @@ class Template:
 
     def __init__(self, processor: Any, kwargs: Mapping[str, Any] | None = None) -> None:
         self.processor = processor
+        # some processors' own method takes the template's arguments for image arguments, and warns
+        self._tokenizer = getattr(processor, "tokenizer", processor)
         self.kwargs = dict(kwargs or {})
         self.source = self._find_source()
         unread = [name for name in self.kwargs if name not in self.source]
@@ -55,8 +57,9 @@ class Template:
         """
         try:
             return str(
-                self.processor.apply_chat_template(
+                self._tokenizer.apply_chat_template(
                     copy.deepcopy(list(messages)),
+                    chat_template=self.source,
                     tools=copy.deepcopy(list(tools)) if tools else None,
                     add_generation_prompt=generation_prompt,
                     tokenize=False,
@@ -68,7 +71,7 @@ class Template:
             raise RenderError(f"{type(error).__name__} on roles {roles}: {error}") from error
 
     def _find_source(self) -> str:
-        tokenizer = getattr(self.processor, "tokenizer", self.processor)
+        tokenizer = self._tokenizer
         source = getattr(self.processor, "chat_template", None)
         if source is None and tokenizer is not self.processor and getattr(tokenizer, "chat_template", None):
             raise TemplateRefused(
@@ -79,7 +82,7 @@ class Template:
             source = source.get("default")
         if not source:
             raise TemplateRefused(
-                f"the {type(self.processor).__name__} has no chat template (a base model?): load the instruct "
-                "version, or set its `chat_template` to the Jinja source that the model was trained with"
+                f"the {type(self.processor).__name__} has no chat template (a base model?): load the "
+                "instruct version, or set `chat_template` to the Jinja source that the model was trained with"
             )
         return str(source)

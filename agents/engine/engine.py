@@ -21,9 +21,9 @@ from agents.engine.config import Budgets, GroupPolicy, RetryPolicy
 from agents.engine.context import EpisodeContext, Rollout
 from agents.engine.loop import run_episode
 from agents.engine.session import EnvSession
-from agents.engine.stream import Stream, TokenStream
+from agents.engine.stream import MessageStream, Stream, TokenStream
 from agents.env_host import EnvRecipe
-from agents.types import GenerationFailure, Policy, SamplingParams, Task, Trajectory
+from agents.types import EpisodePolicy, GenerationFailure, Policy, SamplingParams, Task, Trajectory
 from agents.workers import EnvPool, Host, Timeouts, make_pool
 from mm_gym.errors import EnvironmentFailure
 from mm_gym.stop import StopReason
@@ -36,7 +36,7 @@ class RolloutEngine:
     """Runs episodes, many at once.
 
     Args:
-        policy: Who answers.
+        policy: Who answers. With an `EpisodePolicy` the trajectories hold messages and no tokens.
         renderer: Turns messages into ids; default the policy's own (`policy.renderer`).
         budgets: Limits of each episode.
         sampling: How the policy samples. Stop and banned ids that are not given are the renderer's.
@@ -47,13 +47,14 @@ class RolloutEngine:
         max_open: Most environments open at once.
         seed: Of the random streams of sampling.
         rollout: The function that runs one episode, or its dotted path ("package.module:function").
+        on_trajectory: Called with each episode when it ends, in a thread (`TrajectoryStore.append`).
 
     Example: `RolloutEngine(TransformersPolicy(model, processor)).collect([Task("mm_gym/Pointing-v0")])`
     """
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Policy | EpisodePolicy,
         renderer: Any = None,
         *,
         budgets: Budgets | None = None,
@@ -65,6 +66,7 @@ class RolloutEngine:
         max_open: int = 256,
         seed: int = 0,
         rollout: str | Rollout = run_episode,
+        on_trajectory: Callable[[Trajectory], None] | None = None,
     ) -> None:
         self.policy = policy
         self.renderer: Any = renderer if renderer is not None else getattr(policy, "renderer", None)
@@ -74,6 +76,7 @@ class RolloutEngine:
         self.groups = groups or GroupPolicy()
         self.seed = seed
         self.rollout = _resolve(rollout)
+        self.on_trajectory = on_trajectory
         self._loop = _LoopThread()
         self._pool = self._loop.run(_make_pool(workers, timeouts, max_open))
         self._gate = self._loop.run(_open_gate())
@@ -220,9 +223,14 @@ class RolloutEngine:
         finally:
             self._running.discard(context)
             await session.close()
-        return context.seal()
+        trajectory = context.seal()
+        if self.on_trajectory is not None:
+            await asyncio.to_thread(self.on_trajectory, trajectory)
+        return trajectory
 
     def _stream(self, task: Task, name: str) -> Stream:
+        if isinstance(self.policy, EpisodePolicy):
+            return MessageStream(self.policy, task, self.budgets)
         return TokenStream(self.policy, self.renderer, task, name, self.budgets, self.sampling)
 
 

@@ -13,7 +13,18 @@ from agents.chat import ChatRenderer
 from agents.engine.config import Budgets
 from agents.env_host import Observed, Stepped
 from agents.token_env import TokenEnv
-from agents.types import Policy, Request, Response, SamplingParams, Task, Trajectory
+from agents.types import (
+    EpisodePolicy,
+    Policy,
+    Request,
+    Response,
+    SamplingParams,
+    Task,
+    TextResponse,
+    Trajectory,
+    Turn,
+)
+from mm_gym.episode import Episode
 from mm_gym.stop import StopReason
 
 
@@ -152,6 +163,87 @@ class TokenStream:
         if nearest is None:
             return self._budgets.max_tokens_per_turn, StopReason.TOKEN_BUDGET
         return nearest[0] - length, nearest[1]
+
+
+class MessageStream:
+    """The conversation as messages, answered by an `EpisodePolicy`: a trajectory without tokens."""
+
+    def __init__(self, policy: EpisodePolicy, task: Task, budgets: Budgets) -> None:
+        self._policy = policy
+        self._task = task
+        self._budgets = budgets
+        self._response: TextResponse | None = None
+        self._context = 0
+        self.trajectory = Trajectory(task=task)
+
+    @property
+    def was_cut(self) -> bool:
+        return self._response is not None and self._response.finish_reason != "stop"
+
+    def begin(self, reset: Observed) -> None:
+        task = self._task
+        episode = Episode(task.env_id, dict(task.env_kwargs), task.seed, dict(task.options))
+        episode.record_reset(*reset)
+        self.trajectory = Trajectory(task=task, episode=episode, failures=self.trajectory.failures)
+
+    def room(self) -> int | StopReason:
+        limits = [
+            (self._budgets.max_tokens_per_episode, StopReason.TOKEN_BUDGET),
+            (self._budgets.max_context, StopReason.CONTEXT_FULL),
+        ]
+        for limit, reason in limits:
+            if limit is not None and limit - self._context < self._budgets.min_tokens_per_turn:
+                return reason
+        left = [limit - self._context for limit, _ in limits if limit is not None]
+        return min([self._budgets.max_tokens_per_turn, *left])
+
+    async def generate(self, room: int, seed: int) -> str:
+        self._response = await self._policy.respond(self.trajectory.episode, max_tokens=room, seed=seed)
+        self._context = self._response.context or self._context
+        return self._response.text
+
+    def take(self, step: Stepped) -> StopReason | None:
+        observation, reward, terminated, truncated, info = step
+        self._record(observation, reward, info)
+        if not (terminated or truncated):
+            return None
+        default = StopReason.ENV_DONE if terminated else StopReason.ENV_TRUNCATED
+        self.trajectory.stop_reason = StopReason(info.get("stop_reason", default))
+        return self.trajectory.stop_reason
+
+    def cut(self) -> None:
+        self._record({"text": "", "images": ()}, 0.0, {"messages": [], "tool_calls": []})
+
+    def settle(self, stop_reason: StopReason, reward: float, metrics: dict[str, float]) -> None:
+        trajectory = self.trajectory
+        trajectory.stop_reason = stop_reason
+        trajectory.episode.stop_reason = str(stop_reason)
+        trajectory.reward = (trajectory.reward or 0.0) + reward
+        trajectory.metrics.update(metrics)
+        if trajectory.episode.rewards:
+            trajectory.episode.rewards[-1] += reward
+            trajectory.turns[-1].reward = (trajectory.turns[-1].reward or 0.0) + reward
+
+    def _record(self, observation: dict[str, Any], reward: float, info: dict[str, Any]) -> None:
+        response, self._response = self._response, None
+        if response is None:
+            raise RuntimeError("take() or cut() needs a generate() before it")
+        trajectory = self.trajectory
+        trajectory.episode.record_step(response.text, observation, reward, info)
+        trajectory.reward = (trajectory.reward or 0.0) + reward
+        trajectory.turns.append(
+            Turn(
+                start=0,
+                end=0,
+                reward=reward,
+                finish_reason=response.finish_reason,
+                policy_version=self._policy.version,
+                images=len(observation["images"]),
+                metrics={**info.get("metrics", {}), "sampled_tokens": float(response.tokens)},
+                tool_calls=list(info.get("tool_calls", [])),
+                error=info["error"]["kind"] if "error" in info else None,
+            )
+        )
 
 
 class _Elsewhere(gymnasium.Env[Any, Any]):

@@ -115,12 +115,13 @@ class Screen:
     async def _look(self, settle_ms: float, probe: str | None, picture: bool) -> Seen:
         page = self._live
         await page.advance(settle_ms)
+        # its answer comes after the main thread's news to the compositor, which the frame must not overtake
+        value = await page.evaluate(probe or "0")
         png = b""
         if picture:
             png = await page.screenshot()
         elif settle_ms and page.browser.fast:
             await page.frame()  # scrolling, layout and animations come with frames
-        value = await page.evaluate(probe) if probe else None
         dialogs, page.dialogs = tuple(page.dialogs), []
         assert self._hands is not None
         return Seen(png, value, dialogs, self._hands.pointer)

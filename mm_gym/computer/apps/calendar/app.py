@@ -335,11 +335,13 @@ def _pick_day(page: PageQuery, day: str) -> Moves:
     yield from press(page, f"pick:{day}", within="dialog:body")
 
 
+_task = partial(TaskSpec, app="calendar", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("delete", "calendar", delete, tags=("grounding", "scrolling")),
-    TaskSpec("invitation", "calendar", invitation, tags=("grounding", "scrolling")),
-    TaskSpec("when", "calendar", when, tags=("reading",)),
-    TaskSpec("drag", "calendar", drag_event, tags=("drag",)),
-    TaskSpec("edit", "calendar", edit, tags=("forms", "typing")),
-    TaskSpec("create", "calendar", create, tags=("forms", "typing"), max_turns=40),
+    _task("delete", generate=delete, tags=("grounding", "scrolling")),
+    _task("invitation", generate=invitation, tags=("grounding", "scrolling")),
+    _task("when", generate=when, tags=("reading",)),
+    _task("drag", generate=drag_event, tags=("drag",)),
+    _task("edit", generate=edit, tags=("forms", "typing")),
+    _task("create", generate=create, tags=("forms", "typing"), max_turns=40),
 ]

@@ -209,10 +209,12 @@ def _solve_view(page: PageQuery, set_id: str, ks: tuple[str, ...]) -> Moves:
         yield from press(page, k)
 
 
+_task = partial(TaskSpec, app="chart", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("extreme", "chart", extreme, tags=("reading", "grounding")),
-    TaskSpec("slice", "chart", slice_, tags=("reading", "grounding")),
-    TaskSpec("value", "chart", value, tags=("reading",)),
-    TaskSpec("add", "chart", add, tags=("reading", "memory")),
-    TaskSpec("view", "chart", view, tags=("grounding",)),
+    _task("extreme", generate=extreme, tags=("reading", "grounding")),
+    _task("slice", generate=slice_, tags=("reading", "grounding")),
+    _task("value", generate=value, tags=("reading",)),
+    _task("add", generate=add, tags=("reading", "memory")),
+    _task("view", generate=view, tags=("grounding",)),
 ]

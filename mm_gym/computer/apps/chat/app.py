@@ -254,12 +254,14 @@ def _solve_carry(page: PageQuery, source: str, target: str, message: str, code: 
     yield from _solve_send(page, (target,), code)
 
 
+_task = partial(TaskSpec, app="chat", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("send", "chat", send, tags=("typing", "navigation")),
-    TaskSpec("react", "chat", react, tags=("grounding", "scrolling")),
-    TaskSpec("pin", "chat", pin, tags=("grounding", "scrolling")),
-    TaskSpec("delete", "chat", delete, tags=("grounding", "scrolling")),
-    TaskSpec("edit", "chat", edit, tags=("typing", "scrolling")),
-    TaskSpec("mute", "chat", mute, tags=("grounding", "navigation")),
-    TaskSpec("carry", "chat", carry_code, tags=("memory", "reading", "typing")),
+    _task("send", generate=send, tags=("typing", "navigation")),
+    _task("react", generate=react, tags=("grounding", "scrolling")),
+    _task("pin", generate=pin, tags=("grounding", "scrolling")),
+    _task("delete", generate=delete, tags=("grounding", "scrolling")),
+    _task("edit", generate=edit, tags=("typing", "scrolling")),
+    _task("mute", generate=mute, tags=("grounding", "navigation")),
+    _task("carry", generate=carry_code, tags=("memory", "reading", "typing")),
 ]

@@ -308,11 +308,13 @@ def _gather(page: PageQuery, k: str) -> Moves:
     raise LookupError(f"the marker and {k} do not fit one view")
 
 
+_task = partial(TaskSpec, app="citymap", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("save", "citymap", save, tags=("typing", "navigation")),
-    TaskSpec("pin", "citymap", pin, tags=("reading", "drag", "grounding")),
-    TaskSpec("route", "citymap", route, tags=("forms", "typing")),
-    TaskSpec("hours", "citymap", hours, tags=("reading", "typing")),
-    TaskSpec("layers", "citymap", layers, tags=("grounding",)),
-    TaskSpec("marker", "citymap", marker, tags=("drag",)),
+    _task("save", generate=save, tags=("typing", "navigation")),
+    _task("pin", generate=pin, tags=("reading", "drag", "grounding")),
+    _task("route", generate=route, tags=("forms", "typing")),
+    _task("hours", generate=hours, tags=("reading", "typing")),
+    _task("layers", generate=layers, tags=("grounding",)),
+    _task("marker", generate=marker, tags=("drag",)),
 ]

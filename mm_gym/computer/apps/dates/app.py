@@ -233,12 +233,14 @@ def _solve_typed(page: PageQuery, text: str) -> Moves:
     yield from press(page, "book", within="page")
 
 
+_task = partial(TaskSpec, app="dates", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("day", "dates", single, tags=("navigation",)),
-    TaskSpec("weekday", "dates", weekday, tags=("reading", "navigation")),
-    TaskSpec("stay", "dates", stay, tags=("navigation", "forms"), max_turns=40),
-    TaskSpec("birthday", "dates", birthday, tags=("forms", "scrolling")),
-    TaskSpec("slot", "dates", slot, tags=("reading", "scrolling")),
-    TaskSpec("repeat", "dates", repeat, tags=("forms",), max_turns=40),
-    TaskSpec("typed", "dates", typed, tags=("typing", "reading")),
+    _task("day", generate=single, tags=("navigation",)),
+    _task("weekday", generate=weekday, tags=("reading", "navigation")),
+    _task("stay", generate=stay, tags=("navigation", "forms"), max_turns=40),
+    _task("birthday", generate=birthday, tags=("forms", "scrolling")),
+    _task("slot", generate=slot, tags=("reading", "scrolling")),
+    _task("repeat", generate=repeat, tags=("forms",), max_turns=40),
+    _task("typed", generate=typed, tags=("typing", "reading")),
 ]

@@ -292,13 +292,15 @@ def _solve_remove(page: PageQuery, index: int) -> Moves:
             return
 
 
+_task = partial(TaskSpec, app="editor", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("emphasis", "editor", emphasis, tags=("grounding",)),
-    TaskSpec("style", "editor", style, tags=("grounding",)),
-    TaskSpec("align", "editor", align, tags=("grounding",)),
-    TaskSpec("bullets", "editor", bullets, tags=("grounding", "scrolling")),
-    TaskSpec("word", "editor", replace_word, tags=("typing",)),
-    TaskSpec("replace", "editor", replace_all, tags=("forms", "typing")),
-    TaskSpec("append", "editor", append, tags=("typing", "keyboard", "scrolling")),
-    TaskSpec("remove", "editor", remove, tags=("keyboard",)),
+    _task("emphasis", generate=emphasis, tags=("grounding",)),
+    _task("style", generate=style, tags=("grounding",)),
+    _task("align", generate=align, tags=("grounding",)),
+    _task("bullets", generate=bullets, tags=("grounding", "scrolling")),
+    _task("word", generate=replace_word, tags=("typing",)),
+    _task("replace", generate=replace_all, tags=("forms", "typing")),
+    _task("append", generate=append, tags=("typing", "keyboard", "scrolling")),
+    _task("remove", generate=remove, tags=("keyboard",)),
 ]

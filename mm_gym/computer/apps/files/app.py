@@ -236,12 +236,14 @@ def _solve_context(page: PageQuery, node_id: str, new: str) -> Moves:
     yield from write(page, "name", new, end="\n")
 
 
+_task = partial(TaskSpec, app="files", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("rename", "files", rename, tags=("navigation", "typing")),
-    TaskSpec("delete", "files", delete, tags=("navigation",)),
-    TaskSpec("create", "files", create, tags=("navigation", "typing")),
-    TaskSpec("drag", "files", drag_file, tags=("drag", "navigation")),
-    TaskSpec("transfer", "files", transfer, tags=("navigation", "scrolling")),
-    TaskSpec("largest", "files", largest, tags=("reading", "navigation")),
-    TaskSpec("context", "files", context, tags=("grounding", "typing")),
+    _task("rename", generate=rename, tags=("navigation", "typing")),
+    _task("delete", generate=delete, tags=("navigation",)),
+    _task("create", generate=create, tags=("navigation", "typing")),
+    _task("drag", generate=drag_file, tags=("drag", "navigation")),
+    _task("transfer", generate=transfer, tags=("navigation", "scrolling")),
+    _task("largest", generate=largest, tags=("reading", "navigation")),
+    _task("context", generate=context, tags=("grounding", "typing")),
 ]

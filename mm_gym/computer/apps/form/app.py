@@ -253,10 +253,12 @@ def choices(rng: Rng, level: int) -> Instance:
     return draft.make(goal, partial(_solve_form, steps=steps, values=values), irreversible=("sent",))
 
 
+_task = partial(TaskSpec, app="form", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("choices", "form", choices, tags=("forms",)),
-    TaskSpec("survey", "form", survey, tags=("forms", "scrolling"), max_turns=40),
-    TaskSpec("register", "form", register, tags=("forms", "typing"), max_turns=50),
-    TaskSpec("correct", "form", correct, tags=("forms", "typing", "reading")),
-    TaskSpec("voucher", "form", voucher, tags=("memory", "forms", "typing")),
+    _task("choices", generate=choices, tags=("forms",)),
+    _task("survey", generate=survey, tags=("forms", "scrolling"), max_turns=40),
+    _task("register", generate=register, tags=("forms", "typing"), max_turns=50),
+    _task("correct", generate=correct, tags=("forms", "typing", "reading")),
+    _task("voucher", generate=voucher, tags=("memory", "forms", "typing")),
 ]

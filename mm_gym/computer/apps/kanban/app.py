@@ -196,11 +196,13 @@ def _solve_rename(page: PageQuery, card_id: str, title: str) -> Moves:
     yield from write(page, "card-title", title)
 
 
+_task = partial(TaskSpec, app="kanban", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("move", "kanban", move, tags=("drag",)),
-    TaskSpec("before", "kanban", before, tags=("drag",)),
-    TaskSpec("add", "kanban", add, tags=("forms", "typing")),
-    TaskSpec("delete", "kanban", delete, tags=("grounding", "scrolling")),
-    TaskSpec("assign", "kanban", assign, tags=("forms",)),
-    TaskSpec("rename", "kanban", rename, tags=("forms", "typing")),
+    _task("move", generate=move, tags=("drag",)),
+    _task("before", generate=before, tags=("drag",)),
+    _task("add", generate=add, tags=("forms", "typing")),
+    _task("delete", generate=delete, tags=("grounding", "scrolling")),
+    _task("assign", generate=assign, tags=("forms",)),
+    _task("rename", generate=rename, tags=("forms", "typing")),
 ]

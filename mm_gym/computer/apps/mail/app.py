@@ -226,9 +226,9 @@ def compose(rng: Rng, level: int) -> Instance:
 
 def _solve_compose(page: PageQuery, to: str, subject: str, body: str) -> Moves:
     yield from press(page, "compose")
-    yield from write(page, "to", to)
-    yield from write(page, "subject", subject)
-    yield from write(page, "body", body)
+    yield from write(page, "to", to, within="dialog:body")
+    yield from write(page, "subject", subject, within="dialog:body")
+    yield from write(page, "body", body, within="dialog:body")
     yield from press(page, "send")
 
 
@@ -253,7 +253,7 @@ def reply(rng: Rng, level: int) -> Instance:
 def _solve_reply(page: PageQuery, mail_id: str, body: str) -> Moves:
     yield from _open(page, mail_id)
     yield from press(page, "reply", within="article")
-    yield from write(page, "body", body)
+    yield from write(page, "body", body, within="dialog:body")
     yield from press(page, "send")
 
 
@@ -279,9 +279,9 @@ def forward(rng: Rng, level: int) -> Instance:
 def _solve_forward(page: PageQuery, mail_id: str, to: str, note: str) -> Moves:
     yield from _open(page, mail_id)
     yield from press(page, "forward", within="article")
-    yield from write(page, "to", to)
+    yield from write(page, "to", to, within="dialog:body")
     if note:
-        yield from write(page, "body", note)
+        yield from write(page, "body", note, within="dialog:body")
     yield from press(page, "send")
 
 
@@ -317,14 +317,16 @@ def _solve_code(page: PageQuery, keeper: str, asker: str, value: str) -> Moves:
     yield from _solve_reply(page, asker, value)
 
 
+_task = partial(TaskSpec, app="mail", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("star", "mail", star, tags=("grounding", "scrolling")),
-    TaskSpec("delete", "mail", delete, tags=("grounding", "scrolling")),
-    TaskSpec("unread", "mail", unread, tags=("grounding", "scrolling")),
-    TaskSpec("move", "mail", move, tags=("grounding", "scrolling")),
-    TaskSpec("sender", "mail", sender, tags=("reading", "scrolling")),
-    TaskSpec("compose", "mail", compose, tags=("forms", "typing")),
-    TaskSpec("reply", "mail", reply, tags=("forms", "typing")),
-    TaskSpec("forward", "mail", forward, tags=("forms", "typing")),
-    TaskSpec("code", "mail", code, tags=("memory", "reading", "typing")),
+    _task("star", generate=star, tags=("grounding", "scrolling")),
+    _task("delete", generate=delete, tags=("grounding", "scrolling")),
+    _task("unread", generate=unread, tags=("grounding", "scrolling")),
+    _task("move", generate=move, tags=("grounding", "scrolling")),
+    _task("sender", generate=sender, tags=("reading", "scrolling")),
+    _task("compose", generate=compose, tags=("forms", "typing")),
+    _task("reply", generate=reply, tags=("forms", "typing")),
+    _task("forward", generate=forward, tags=("forms", "typing")),
+    _task("code", generate=code, tags=("memory", "reading", "typing")),
 ]

@@ -332,11 +332,13 @@ def apps(rng: Rng, level: int) -> Instance:
     )
 
 
+_task = partial(TaskSpec, app="settings", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("toggle", "settings", toggle, tags=("grounding", "navigation")),
-    TaskSpec("option", "settings", option, tags=("navigation", "scrolling")),
-    TaskSpec("slider", "settings", slider, tags=("drag", "navigation")),
-    TaskSpec("text", "settings", text, tags=("typing", "navigation")),
-    TaskSpec("apps", "settings", apps, tags=("scrolling", "navigation")),
-    TaskSpec("several", "settings", several, tags=("forms", "navigation", "scrolling"), max_turns=40),
+    _task("toggle", generate=toggle, tags=("grounding", "navigation")),
+    _task("option", generate=option, tags=("navigation", "scrolling")),
+    _task("slider", generate=slider, tags=("drag", "navigation")),
+    _task("text", generate=text, tags=("typing", "navigation")),
+    _task("apps", generate=apps, tags=("scrolling", "navigation")),
+    _task("several", generate=several, tags=("forms", "navigation", "scrolling"), max_turns=40),
 ]

@@ -275,14 +275,16 @@ def _solve_lookup(page: PageQuery, name: str, answer: str) -> Moves:
     yield Answer(answer)
 
 
+_task = partial(TaskSpec, app="sheet", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("cell", "sheet", cell, tags=("grounding", "typing")),
-    TaskSpec("correct", "sheet", correct, tags=("reading", "typing", "scrolling")),
-    TaskSpec("append", "sheet", append, tags=("typing", "keyboard")),
-    TaskSpec("formula", "sheet", formula, tags=("typing", "reading")),
-    TaskSpec("bold", "sheet", bold, tags=("grounding",)),
-    TaskSpec("fill", "sheet", fill, tags=("drag",)),
-    TaskSpec("clear", "sheet", clear, tags=("grounding", "keyboard")),
-    TaskSpec("sort", "sheet", sort, tags=("grounding",)),
-    TaskSpec("lookup", "sheet", lookup, tags=("reading", "scrolling")),
+    _task("cell", generate=cell, tags=("grounding", "typing")),
+    _task("correct", generate=correct, tags=("reading", "typing", "scrolling")),
+    _task("append", generate=append, tags=("typing", "keyboard")),
+    _task("formula", generate=formula, tags=("typing", "reading")),
+    _task("bold", generate=bold, tags=("grounding",)),
+    _task("fill", generate=fill, tags=("drag",)),
+    _task("clear", generate=clear, tags=("grounding", "keyboard")),
+    _task("sort", generate=sort, tags=("grounding",)),
+    _task("lookup", generate=lookup, tags=("reading", "scrolling")),
 ]

@@ -255,12 +255,14 @@ def _solve_buy(page: PageQuery, order: dict[str, Any]) -> Moves:
     yield from _solve_checkout(page, order)
 
 
+_task = partial(TaskSpec, app="shop", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("add", "shop", add, tags=("grounding", "scrolling")),
-    TaskSpec("wish", "shop", wish, tags=("grounding", "scrolling")),
-    TaskSpec("cheapest", "shop", cheapest, tags=("reading", "scrolling")),
-    TaskSpec("quantity", "shop", quantity, tags=("grounding",)),
-    TaskSpec("remove", "shop", remove, tags=("grounding",)),
-    TaskSpec("checkout", "shop", checkout, tags=("forms", "typing", "scrolling"), max_turns=45),
-    TaskSpec("buy", "shop", buy, tags=("forms", "typing", "scrolling"), max_turns=60),
+    _task("add", generate=add, tags=("grounding", "scrolling")),
+    _task("wish", generate=wish, tags=("grounding", "scrolling")),
+    _task("cheapest", generate=cheapest, tags=("reading", "scrolling")),
+    _task("quantity", generate=quantity, tags=("grounding",)),
+    _task("remove", generate=remove, tags=("grounding",)),
+    _task("checkout", generate=checkout, tags=("forms", "typing", "scrolling"), max_turns=45),
+    _task("buy", generate=buy, tags=("forms", "typing", "scrolling"), max_turns=60),
 ]

@@ -215,11 +215,13 @@ def _solve_count(page: PageQuery, status: str, answer: str) -> Moves:
     yield Answer(answer)
 
 
+_task = partial(TaskSpec, app="table", min_size=(640, 480))
+
 TASKS = [
-    TaskSpec("status", "table", status, tags=("grounding", "navigation")),
-    TaskSpec("delete", "table", delete, tags=("grounding", "navigation")),
-    TaskSpec("extreme", "table", extreme, tags=("reading",)),
-    TaskSpec("group", "table", group, tags=("reading", "typing")),
-    TaskSpec("edit", "table", edit, tags=("forms", "typing", "navigation")),
-    TaskSpec("count", "table", count, tags=("reading",)),
+    _task("status", generate=status, tags=("grounding", "navigation")),
+    _task("delete", generate=delete, tags=("grounding", "navigation")),
+    _task("extreme", generate=extreme, tags=("reading",)),
+    _task("group", generate=group, tags=("reading", "typing")),
+    _task("edit", generate=edit, tags=("forms", "typing", "navigation")),
+    _task("count", generate=count, tags=("reading",)),
 ]

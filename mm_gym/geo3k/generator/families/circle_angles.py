@@ -15,9 +15,11 @@ from mm_gym.geo3k.generator.sampling import (
     expression,
     find_angle,
     find_arc,
+    for_angle,
     for_unknown,
     letters,
     pick,
+    told,
     whole,
 )
 
@@ -205,15 +207,7 @@ def angles_between_chords(rng: np.random.Generator, level: int) -> Draft:
         return for_unknown(rng, figure, value, rule + ".", unit="degree")
     answer = states[2].at(value)
     solution = f"{rule} and m∠{a}{e}{b} = {states[2]} = {plain(answer)}."
-    return Draft(
-        figure,
-        find_angle(rng, a + e + b),
-        answer,
-        lambda f: f.angle(a, e, b),
-        solution,
-        {"x": value},
-        unit="degree",
-    )
+    return for_angle(rng, figure, (a, e, b), answer, solution, unknowns={"x": value})
 
 
 @family("angles_outside_circle")
@@ -305,14 +299,7 @@ def tangent_and_chord(rng: np.random.Generator, level: int) -> Draft:
             f"{rule}. The arc inside angle {b}{a}{c} is 360 − {far_arc} = {arc}, so m∠{b}{a}{c} = "
             f"{plain(answer)}."
         )
-        return Draft(
-            figure,
-            f"{text} {find_angle(rng, b + a + c)}",
-            answer,
-            lambda f: f.angle(b, a, c),
-            solution,
-            unit="degree",
-        )
+        return told(text, for_angle(rng, figure, (b, a, c), answer, solution))
     if level == 1:
         angle, outside = (linear("x"), linear(arc)) if chance(rng, 0.5) else (linear(arc // 2), linear("x"))
     else:
@@ -322,11 +309,8 @@ def tangent_and_chord(rng: np.random.Generator, level: int) -> Draft:
     figure.label_arc(centre, a, b, outside)
     value = (angle * 2).solve(outside)
     product = f"2 · {angle}" if angle.known else f"2{angle.grouped()}"
-    draft = for_unknown(
-        rng, figure, value, f"{rule}: {product} = {outside}, so x = {plain(value)}.", unit="degree"
-    )
-    draft.question = f"{text} {draft.question}"
-    return draft
+    solution = f"{rule}: {product} = {outside}, so x = {plain(value)}."
+    return told(text, for_unknown(rng, figure, value, solution, unit="degree"))
 
 
 @family("cyclic_quadrilateral")

@@ -10,16 +10,17 @@ import sympy
 from mm_gym.geo3k.generator.answers import plain
 from mm_gym.geo3k.generator.expressions import linear
 from mm_gym.geo3k.generator.families.registry import family
-from mm_gym.geo3k.generator.families.right_triangles import TRIPLES, simple_root
+from mm_gym.geo3k.generator.families.right_triangles import scaled_triple, simple_root
 from mm_gym.geo3k.generator.figure import Figure, polar
 from mm_gym.geo3k.generator.problem import Draft, Unsuitable
 from mm_gym.geo3k.generator.sampling import (
     chance,
     expression,
     find_length,
+    for_length,
     for_unknown,
     letters,
-    pick,
+    told,
     whole,
 )
 
@@ -40,26 +41,21 @@ def tangent_text(draft: Draft) -> Draft:
 @family("chord_and_radius")
 def chord_and_radius(rng: np.random.Generator, level: int) -> Draft:
     """The perpendicular from the centre halves a chord."""
-    distance, half, radius = pick(rng, TRIPLES[:4])
-    if chance(rng, 0.5):
-        distance, half = half, distance
-    factor = 1 if radius > 13 else whole(rng, 1, 3)
-    distance, half, radius = distance * factor, half * factor, radius * factor
-    if level == 3:
-        distance, half = whole(rng, 2, 9), whole(rng, 3, 12)
-    if not 0.4 < distance / half < 2.6:
-        raise Unsuitable("a flat triangle")
-    length = math.hypot(distance, half)
-    a, b, m, *_ = letters(rng, 4)
+    distance, half, _ = scaled_triple(rng) if level < 3 else (whole(rng, 2, 9), whole(rng, 3, 12), 0)
+    radius = sympy.sqrt(distance**2 + half**2)
+    if not 0.4 < distance / half < 2.6 or (
+        level == 3 and (radius.is_Integer or not simple_root(radius, 120))
+    ):
+        raise Unsuitable("a flat triangle or an ugly root")
+    a, b, m = letters(rng, 3)
     figure = Figure()
     o = figure.point("O", 0)
     for name, z in ((a, complex(-half, distance)), (b, complex(half, distance)), (m, complex(0, distance))):
         figure.point(name, z)
-    figure.circle(o, length, a, b)
+    figure.circle(o, float(radius), a, b)
     figure.dots.append(o)
     figure.path(a, m, b)
-    figure.segment(o, m)
-    figure.segment(o, b)
+    figure.path(m, o, b)
     figure.right_angle(b, m, o)
     rule = f"The radius {o}{b}, the distance {o}{m} and half of the chord make a right triangle"
     if level == 1:
@@ -69,23 +65,20 @@ def chord_and_radius(rng: np.random.Generator, level: int) -> Draft:
         value = sympy.sqrt(radius**2 - distance**2)
         solution = f"{rule}: x = √({radius}² − {distance}²) = {plain(value)}."
         return for_unknown(rng, figure, value, solution)
-    chord = figure.given("length", (a, b), 2 * half)
+    chord = figure.given("length", (a, b), 2 * half).offset
     text = f"In $\\odot O$, ${a}{b} = {chord}$."
     if level == 2:
         figure.label_length(o, b, radius)
-        answer = sympy.sqrt(radius**2 - (chord.offset / 2) ** 2)
+        answer = sympy.sqrt(radius**2 - (chord / 2) ** 2)
         solution = f"{rule}: {o}{m} = √({radius}² − {half}²) = {plain(answer)}."
-        return Draft(figure, f"{text} {find_length(rng, o + m)}", answer, lambda f: f.length(o, m), solution)
+        return told(text, for_length(rng, figure, (o, m), answer, solution))
     figure.label_length(o, m, distance)
-    root = sympy.sqrt(distance**2 + (chord.offset / 2) ** 2)
-    if not simple_root(root, 120) or root.is_Integer:
-        raise Unsuitable("an ugly root")
-    answer = 2 * root
+    root = sympy.sqrt(distance**2 + (chord / 2) ** 2)
     solution = (
-        f"{rule}: {o}{b} = √({distance}² + {half}²) = {plain(root)}, and the diameter is {plain(answer)}."
+        f"{rule}: {o}{b} = √({distance}² + {half}²) = {plain(root)}, and the diameter is {plain(2 * root)}."
     )
     question = f"{text} Find the diameter of the circle."
-    return Draft(figure, question, answer, lambda f: 2 * f.length(o, a), solution)
+    return Draft(figure, question, 2 * root, lambda f: 2 * f.length(o, a), solution)
 
 
 @family("intersecting_chords")
@@ -135,56 +128,54 @@ def intersecting_chords(rng: np.random.Generator, level: int) -> Draft:
 def tangent_and_radius(rng: np.random.Generator, level: int) -> Draft:
     """A tangent is perpendicular to the radius at its point."""
     o, a, p, b = letters(rng, 4)
-    radius, tangent, whole_length = pick(rng, TRIPLES[:4])
-    if chance(rng, 0.5):
-        radius, tangent = tangent, radius
-    factor = 1 if whole_length > 13 else whole(rng, 1, 4)
-    radius, tangent, whole_length = radius * factor, tangent * factor, whole_length * factor
-    if level == 2:
-        radius, tangent = whole(rng, 3, 12), whole(rng, 4, 16)
+    radius, tangent, _ = scaled_triple(rng) if level != 2 else (whole(rng, 3, 12), whole(rng, 4, 16), 0)
     if not 0.45 < tangent / radius < 2.6:
         raise Unsuitable("the outer point is too near or too far")
-    figure = Figure(letters=chance(rng, 0.6))
-    figure.point(o, 0)
-    figure.point(a, radius)
-    figure.point(p, complex(radius, tangent))
+    across = sympy.sqrt(radius**2 + tangent**2)
+    figure = Figure()
+    for name, z in ((o, 0), (a, radius), (p, complex(radius, tangent))):
+        figure.point(name, z)
     figure.circle(o, radius, a)
     figure.dots.append(o)
-    figure.segment(o, a)
-    figure.segment(a, p)
+    figure.path(o, a, p)
     figure.claims.append(("perpendicular", (o, a, p)))
+    if level == 3:
+        return tangent_text(_outer_part(rng, figure, (o, a, p, b), tangent, int(across) - radius))
+    figure.segment(o, p)
+    figure.label_length(o, a, radius)
     rule = "The tangent is perpendicular to the radius"
-    if level < 3:
-        figure.segment(o, p)
-        figure.label_length(o, a, radius)
-        if level == 1 and chance(rng, 0.5):
-            figure.letters = True
-            figure.label_length(a, p, "x")
-            given = figure.given("length", (o, p), whole_length)
-            value = sympy.sqrt(given.offset**2 - radius**2)
-            draft = for_unknown(rng, figure, value, f"{rule}: x = √({given}² − {radius}²) = {plain(value)}.")
-            draft.question = f"If ${o}{p} = {given}$, {draft.question[0].lower()}{draft.question[1:]}"
-            return tangent_text(draft)
-        figure.label_length(a, p, tangent)
-        value = sympy.sqrt(radius**2 + tangent**2)
-        if not simple_root(value, 130) or (level == 2) == bool(value.is_Integer):
-            raise Unsuitable("an ugly root")
-        figure.letters = True
-        solution = f"{rule}: {o}{p} = √({radius}² + {tangent}²) = {plain(value)}."
-        return tangent_text(Draft(figure, find_length(rng, o + p), value, lambda f: f.length(o, p), solution))
-    outer = whole_length - radius
-    figure.point(b, complex(radius, tangent) / whole_length * radius)
+    if level == 1 and chance(rng, 0.5):
+        figure.label_length(a, p, "x")
+        known = figure.given("length", (o, p), across).offset
+        value = sympy.sqrt(known**2 - radius**2)
+        solution = f"{rule}: x = √({known}² − {radius}²) = {plain(value)}."
+        draft = told(f"If ${o}{p} = {known}$,", for_unknown(rng, figure, value, solution), joined=True)
+        return tangent_text(draft)
+    if (level == 2 and across.is_Integer) or not simple_root(across, 130):
+        raise Unsuitable("an ugly root")
+    figure.label_length(a, p, tangent)
+    solution = f"{rule}: {o}{p} = √({radius}² + {tangent}²) = {plain(across)}."
+    return tangent_text(for_length(rng, figure, (o, p), across, solution))
+
+
+def _outer_part(
+    rng: np.random.Generator, figure: Figure, names: tuple[str, str, str, str], tangent: int, outer: int
+) -> Draft:
+    """The radius from a tangent and the part of the secant through the centre that lies outside."""
+    o, a, p, b = names
+    figure.point(b, figure.points[p] * figure.length(o, a) / figure.length(o, p))
     figure.claims.append(("same", (o, a, o, b)))
+    figure.letters = chance(rng, 0.6)
     figure.path(o, b, p)
     figure.label_length(o, a, "x")
     figure.label_length(a, p, tangent)
     figure.label_length(b, p, outer)
     value = sympy.Rational(tangent**2 - outer**2, 2 * outer)
     solution = (
-        f"{rule}: x² + {tangent}² = (x + {outer})², so {2 * outer}x = {tangent**2 - outer**2} and x = "
-        f"{plain(value)}."
+        f"The tangent is perpendicular to the radius: x² + {tangent}² = (x + {outer})², so {2 * outer}x = "
+        f"{tangent**2 - outer**2} and x = {plain(value)}."
     )
-    return tangent_text(for_unknown(rng, figure, value, solution))
+    return for_unknown(rng, figure, value, solution)
 
 
 @family("two_tangents")
@@ -313,23 +304,7 @@ def secant_and_tangent(rng: np.random.Generator, level: int) -> Draft:
     tangent = sympy.sqrt(product)
     if (level > 1 and not tangent.is_Integer) or not simple_root(tangent, 40) or inner < 0.4 * outer:
         raise Unsuitable("an ugly root")
-    p, a, b, t = letters(rng, 4)
-    opening = whole(rng, 38, 70)
-    length = float(tangent)
-    figure = Figure(letters=chance(rng, 0.5))
-    figure.point(p, 0)
-    figure.point(t, length)
-    figure.point(a, polar(outer, opening))
-    figure.point(b, polar(outer + inner, opening))
-    points = figure.points
-    centre = figure.point("_centre", circumcentre(points[a], points[b], points[t]))
-    radius = figure.length(centre, t)
-    if not 0.25 < outer / radius < 3 or inner < 0.8 * radius:
-        raise Unsuitable("a small or a large circle")
-    figure.circle(centre, radius, a, b, t)
-    figure.claims.append(("perpendicular", (centre, t, p)))
-    figure.segment(p, t)
-    figure.path(p, a, b)
+    figure, (p, a, b, t) = _secant_beside_tangent(rng, outer, inner, float(tangent))
     rule = "The square of the tangent is outer part times whole secant"
     if level == 1:
         figure.label_length(p, t, "x")
@@ -340,7 +315,7 @@ def secant_and_tangent(rng: np.random.Generator, level: int) -> Draft:
     elif level == 2:
         figure.label_length(p, t, tangent)
         figure.label_length(p, a, outer)
-        states = figure.label_length(a, b, linear("x"))
+        states = figure.label_length(a, b, "x")
         value = ((states + outer) * outer).solve(tangent**2)
         solution = f"{rule}: {tangent}² = {outer}({outer} + x), so x = {plain(value)}."
     else:
@@ -350,3 +325,24 @@ def secant_and_tangent(rng: np.random.Generator, level: int) -> Draft:
         value = (-inner + sympy.sqrt(inner**2 + 4 * tangent**2)) / 2
         solution = f"{rule}: {tangent}² = x(x + {inner}), and the positive solution is x = {plain(value)}."
     return tangent_text(for_unknown(rng, figure, value, solution))
+
+
+def _secant_beside_tangent(
+    rng: np.random.Generator, outer: int, inner: int, tangent: float
+) -> tuple[Figure, tuple[str, str, str, str]]:
+    """Draw a circle with a secant and a tangent from one point; that point, its points."""
+    p, a, b, t = letters(rng, 4)
+    opening = whole(rng, 38, 70)
+    figure = Figure(letters=chance(rng, 0.5))
+    for name, z in ((p, 0), (t, tangent), (a, polar(outer, opening)), (b, polar(outer + inner, opening))):
+        figure.point(name, z)
+    points = figure.points
+    centre = figure.point("_centre", circumcentre(points[a], points[b], points[t]))
+    radius = figure.length(centre, t)
+    if not 0.25 < outer / radius < 3 or inner < 0.8 * radius:
+        raise Unsuitable("a small or a large circle, or a secant that is nearly a tangent")
+    figure.circle(centre, radius, a, b, t)
+    figure.claims.append(("perpendicular", (centre, t, p)))
+    figure.segment(p, t)
+    figure.path(p, a, b)
+    return figure, (p, a, b, t)

@@ -10,7 +10,7 @@ import sympy
 from mm_gym.geo3k.generator.answers import plain
 from mm_gym.geo3k.generator.expressions import linear
 from mm_gym.geo3k.generator.families.registry import family
-from mm_gym.geo3k.generator.families.right_triangles import TRIPLES, simple_root
+from mm_gym.geo3k.generator.families.right_triangles import TRIPLES, scaled_triple, simple_root
 from mm_gym.geo3k.generator.figure import Figure, crossing, polar
 from mm_gym.geo3k.generator.problem import Draft, Unsuitable
 from mm_gym.geo3k.generator.sampling import (
@@ -18,9 +18,12 @@ from mm_gym.geo3k.generator.sampling import (
     expression,
     find_angle,
     find_length,
+    for_angle,
+    for_length,
     for_unknown,
     letters,
     pick,
+    told,
     whole,
 )
 
@@ -47,47 +50,47 @@ def with_diagonals(figure: Figure, names: list[str], middle: str) -> None:
 @family("parallelogram")
 def parallelogram(rng: np.random.Generator, level: int) -> Draft:
     """Equal and supplementary angles, equal sides; at level 3 the diagonals that halve each other."""
-    names = letters(rng, 5)
-    a, b, c, d, e = names
+    if level == 3:
+        return _halved_diagonal(rng)
+    names = letters(rng, 4)
+    a, b, c, d = names
     at_a = pick(rng, (whole(rng, 48, 78), whole(rng, 102, 132)))
-    base, side = whole(rng, 12, 30), whole(rng, 9, 22)
+    base, x = whole(rng, 12, 30), whole(rng, 4, 20)
     figure = Figure()
-    whole_name = f"{a}{b}{c}{d}"
-    parallelogram_points(figure, names[:4], base, side, at_a)
-    x = whole(rng, 4, 20)
+    parallelogram_points(figure, names, base, whole(rng, 9, 22), at_a)
+    figure.polygon(a, b, c, d)
+    text = f"{a}{b}{c}{d} is a parallelogram."
     if level == 1:
-        figure.polygon(a, b, c, d)
         figure.label_angle(d, a, b, at_a)
         answer = sympy.Integer(180 - at_a)
         solution = f"Consecutive angles of a parallelogram add up to 180°: m∠{b} = 180 − {at_a} = {answer}."
-        question = f"{whole_name} is a parallelogram. {find_angle(rng, pick(rng, (b, a + b + c)))}"
-        return Draft(figure, question, answer, lambda f: f.angle(a, b, c), solution, unit="degree")
-    if level == 2:
-        figure.polygon(a, b, c, d)
-        if chance(rng, 0.5):
-            first, second = (
-                expression(rng, base, x, slopes=(1, 2, 3)),
-                expression(rng, base, x, slopes=(2, 4, 5)),
-            )
-            figure.label_length(a, b, first)
-            figure.label_length(c, d, second)
-            value, rule = first.solve(second), "Opposite sides of a parallelogram are equal"
-        else:
-            first, second = expression(rng, at_a, x, slopes=(1, 2, 3)), expression(rng, 180 - at_a, x)
-            figure.label_angle(d, a, b, first)
-            figure.label_angle(a, b, c, second)
-            value, rule = (first + second).solve(180), "Consecutive angles of a parallelogram add up to 180°"
-        equation = f"{first} = {second}" if "Opposite" in rule else f"{first} + {second} = 180"
-        draft = for_unknown(rng, figure, value, f"{rule}: {equation}, so x = {plain(value)}.")
-        draft.question = f"{whole_name} is a parallelogram. {draft.question}"
-        return draft
-    half = whole(rng, 6, 16)
-    scale = 2 * half / abs(figure.points[c])
-    figure.points = {name: z * scale for name, z in figure.points.items()}
+        return told(text, for_angle(rng, figure, (a, b, c), answer, solution, pick(rng, (b, a + b + c))))
+    if chance(rng, 0.5):
+        first = figure.label_length(a, b, expression(rng, base, x, slopes=(1, 2, 3)))
+        second = figure.label_length(c, d, expression(rng, base, x, slopes=(2, 4, 5)))
+        value = first.solve(second)
+        rule = f"Opposite sides of a parallelogram are equal: {first} = {second}"
+    else:
+        first = figure.label_angle(d, a, b, expression(rng, at_a, x, slopes=(1, 2, 3)))
+        second = figure.label_angle(a, b, c, expression(rng, 180 - at_a, x))
+        value = (first + second).solve(180)
+        rule = f"Consecutive angles of a parallelogram add up to 180°: {first} + {second} = 180"
+    return told(text, for_unknown(rng, figure, value, f"{rule}, so x = {plain(value)}."))
+
+
+def _halved_diagonal(rng: np.random.Generator) -> Draft:
+    """A diagonal of a parallelogram from expressions for its halves."""
+    names = letters(rng, 5)
+    a, b, c, d, e = names
+    half, x = whole(rng, 6, 16), whole(rng, 4, 20)
+    base, side = whole(rng, 12, 30), whole(rng, 9, 22)
+    at_a = pick(rng, (whole(rng, 48, 78), whole(rng, 102, 132)))
+    scale = 2 * half / abs(base + polar(side, at_a))
+    figure = Figure()
+    parallelogram_points(figure, names[:4], base * scale, side * scale, at_a)
     with_diagonals(figure, names[:4], e)
-    first, second = expression(rng, half, x, slopes=(1, 2, 3)), expression(rng, half, x, slopes=(2, 4, 5))
-    figure.label_length(a, e, first)
-    figure.label_length(e, c, second)
+    first = figure.label_length(a, e, expression(rng, half, x, slopes=(1, 2, 3)))
+    second = figure.label_length(e, c, expression(rng, half, x, slopes=(2, 4, 5)))
     value = first.solve(second)
     answer = first.at(value) + second.at(value)
     solution = (
@@ -95,8 +98,8 @@ def parallelogram(rng: np.random.Generator, level: int) -> Draft:
         f"{plain(value)} and {a}{c} = "
         f"2 · {first.at(value)} = {answer}."
     )
-    question = f"{whole_name} is a parallelogram. {find_length(rng, a + c)}"
-    return Draft(figure, question, answer, lambda f: f.length(a, c), solution, {"x": value})
+    draft = for_length(rng, figure, (a, c), answer, solution, unknowns={"x": value})
+    return told(f"{a}{b}{c}{d} is a parallelogram.", draft)
 
 
 @family("rectangle")
@@ -104,39 +107,30 @@ def rectangle(rng: np.random.Generator, level: int) -> Draft:
     """The diagonals of a rectangle are equal and halve each other."""
     names = letters(rng, 5)
     a, b, c, d, e = names
-    width, height, diagonal = pick(rng, TRIPLES[:3])
-    factor = 1 if width > 5 else whole(rng, 1, 4)
-    width, height, diagonal = width * factor, height * factor, diagonal * factor
     figure = Figure()
-    named = f"Quadrilateral {a}{b}{c}{d} is a rectangle."
+    text = f"Quadrilateral {a}{b}{c}{d} is a rectangle."
     if level == 1:
+        width, height, _ = scaled_triple(rng)
+        if not 0.4 < width / height < 2.5:
+            raise Unsuitable("a narrow rectangle")
         parallelogram_points(figure, names[:4], width, height, 90)
         with_diagonals(figure, names[:4], e)
         figure.label_length(a, b, width)
         figure.label_length(b, c, height)
-        asked = pick(rng, ((a, c), (b, d)))
         answer = sympy.sqrt(width**2 + height**2)
         solution = (
             f"A diagonal and two sides make a right triangle: √({width}² + {height}²) = {plain(answer)}."
         )
-        question = f"{named} {find_length(rng, asked[0] + asked[1])}"
-        return Draft(figure, question, answer, lambda f: f.length(*asked), solution)
+        return told(text, for_length(rng, figure, pick(rng, ((a, c), (b, d))), answer, solution))
+    half, slope, x = whole(rng, 6, 24), whole(rng, 24, 62), whole(rng, 3, 12)
+    parallelogram_points(figure, names[:4], *_sides_of(2 * half, slope), 90)
+    with_diagonals(figure, names[:4], e)
     if level == 2:
-        half = whole(rng, 6, 24)
-        parallelogram_points(figure, names[:4], *_sides_of(2 * half, whole(rng, 28, 60)), 90)
-        with_diagonals(figure, names[:4], e)
-        x = whole(rng, 3, 12)
-        first, second = expression(rng, half, x, slopes=(1, 2, 3)), expression(rng, half, x, slopes=(2, 4, 5))
-        figure.label_length(a, e, first)
-        figure.label_length(b, e, second)
+        first = figure.label_length(a, e, expression(rng, half, x, slopes=(1, 2, 3)))
+        second = figure.label_length(b, e, expression(rng, half, x, slopes=(2, 4, 5)))
         value = first.solve(second)
         solution = f"All half diagonals of a rectangle are equal: {first} = {second}, so x = {plain(value)}."
-        draft = for_unknown(rng, figure, value, solution)
-        draft.question = f"{named} {draft.question}"
-        return draft
-    slope = whole(rng, 24, 62)
-    parallelogram_points(figure, names[:4], *_sides_of(20, slope), 90)
-    with_diagonals(figure, names[:4], e)
+        return told(text, for_unknown(rng, figure, value, solution))
     figure.label_angle(e, a, b, slope)
     answer = sympy.Integer(180 - 2 * slope)
     solution = (
@@ -144,8 +138,7 @@ def rectangle(rng: np.random.Generator, level: int) -> Draft:
         "180 − 2 · "
         f"{slope} = {answer}."
     )
-    question = f"{named} {find_angle(rng, a + e + b)}"
-    return Draft(figure, question, answer, lambda f: f.angle(a, e, b), solution, unit="degree")
+    return told(text, for_angle(rng, figure, (a, e, b), answer, solution))
 
 
 def _sides_of(diagonal: float, slope: float) -> tuple[float, float]:
@@ -158,54 +151,58 @@ def rhombus(rng: np.random.Generator, level: int) -> Draft:
     """The diagonals of a rhombus are perpendicular and halve its angles."""
     names = letters(rng, 5)
     a, b, c, d, e = names
-    figure = Figure()
-    named = f"Quadrilateral {a}{b}{c}{d} is a rhombus."
+    text = f"Quadrilateral {a}{b}{c}{d} is a rhombus."
     if level == 2:
-        half_a, half_b, side = pick(rng, TRIPLES[:3])
-        factor = 1 if half_a > 5 else whole(rng, 1, 4)
-        half_a, half_b, side = half_a * factor, half_b * factor, side * factor
-        for name, z in zip(names[:4], (-half_b, -1j * half_a, half_b, 1j * half_a), strict=True):
-            figure.point(name, z)
-        with_diagonals(figure, names[:4], e)
-        figure.label_length(a, e, half_b)
-        figure.label_length(a, b, side)
-        answer = 2 * sympy.sqrt(side**2 - half_b**2)
-        solution = (
-            f"The diagonals are perpendicular and halve each other: {b}{e} = √({side}² − {half_b}²) = "
-            f"{plain(answer / 2)}, so {b}{d} = {plain(answer)}."
-        )
-        question = f"{named} {find_length(rng, b + d)}"
-        return Draft(figure, question, answer, lambda f: f.length(b, d), solution)
-    half_angle = whole(rng, 24, 64)
-    if abs(half_angle - 45) < 4:
+        return told(text, _rhombus_diagonal(rng, names))
+    half = whole(rng, 24, 64)
+    if abs(half - 45) < 4:
         raise Unsuitable("nearly a square")
-    parallelogram_points(figure, names[:4], 10, 10, 2 * half_angle)
+    figure = Figure()
+    parallelogram_points(figure, names[:4], 10, 10, 2 * half)
     with_diagonals(figure, names[:4], e)
     if level == 1:
-        figure.label_angle(e, a, b, half_angle)
-        p, q, r, answer, why = pick(
+        figure.label_angle(e, a, b, half)
+        at, answer, why = pick(
             rng,
             (
-                (e, b, a, sympy.Integer(90 - half_angle), "the diagonals are perpendicular"),
-                (d, a, b, sympy.Integer(2 * half_angle), "a diagonal halves the angle"),
-                (a, b, c, sympy.Integer(180 - 2 * half_angle), "consecutive angles add up to 180°"),
+                ((e, b, a), 90 - half, "the diagonals are perpendicular"),
+                ((d, a, b), 2 * half, "a diagonal halves the angle"),
+                ((a, b, c), 180 - 2 * half, "consecutive angles add up to 180°"),
             ),
         )
-        solution = f"In a rhombus {why}, so m∠{p}{q}{r} = {answer}."
-        question = f"{named} {find_angle(rng, p + q + r)}"
-        return Draft(figure, question, answer, lambda f: f.angle(p, q, r), solution, unit="degree")
+        solution = f"In a rhombus {why}, so m∠{''.join(at)} = {answer}."
+        return told(text, for_angle(rng, figure, at, sympy.Integer(answer), solution))
     x = whole(rng, 4, 16)
-    first = figure.label_angle(e, a, b, expression(rng, half_angle, x, slopes=(1, 2, 3)))
-    second = figure.label_angle(e, b, c, expression(rng, 90 - half_angle, x, slopes=(2, 3, 4)))
+    first = figure.label_angle(e, a, b, expression(rng, half, x, slopes=(1, 2, 3)))
+    second = figure.label_angle(e, b, c, expression(rng, 90 - half, x, slopes=(2, 3, 4)))
     value = (first + second).solve(90)
     solution = (
         f"A diagonal halves the angles at its ends and the diagonals are perpendicular: {first} + "
         f"{second} = 90, so x = "
         f"{plain(value)}."
     )
-    draft = for_unknown(rng, figure, value, solution, unit="degree")
-    draft.question = f"{named} {draft.question}"
-    return draft
+    return told(text, for_unknown(rng, figure, value, solution, unit="degree"))
+
+
+def _rhombus_diagonal(rng: np.random.Generator, names: list[str]) -> Draft:
+    """A diagonal from the side and half of the other diagonal."""
+    a, b, _, d, e = names
+    half_a, half_b, side = scaled_triple(rng)
+    if not 0.4 < half_a / half_b < 2.5:
+        raise Unsuitable("a flat rhombus")
+    figure = Figure()
+    for name, z in zip(names[:4], (-half_b, -1j * half_a, half_b, 1j * half_a), strict=True):
+        figure.point(name, z)
+    with_diagonals(figure, names[:4], e)
+    figure.label_length(a, e, half_b)
+    figure.label_length(a, b, side)
+    half = sympy.sqrt(side**2 - half_b**2)
+    solution = (
+        f"The diagonals are perpendicular and halve each other: {b}{e} = √({side}² − {half_b}²) = "
+        f"{plain(half)}, so "
+        f"{b}{d} = {plain(2 * half)}."
+    )
+    return for_length(rng, figure, (b, d), 2 * half, solution)
 
 
 @family("trapezoid")
@@ -213,11 +210,36 @@ def trapezoid(rng: np.random.Generator, level: int) -> Draft:
     """The median is the mean of the bases; at level 3 an isosceles trapezoid's height or leg."""
     if level == 3:
         return _isosceles_trapezoid(rng)
-    a, b, c, d, m, n = letters(rng, 6)
+    names = letters(rng, 6)
     long, short = whole(rng, 16, 40), whole(rng, 8, 26)
     if long - short < 4 or (long + short) % 2:
         raise Unsuitable("bases too alike or a fraction")
     figure = Figure(letters=chance(rng, 0.6))
+    _with_median(rng, figure, names, long, short)
+    a, b, c, d, m, n = names
+    x, middle = whole(rng, 3, 12), (long + short) // 2
+    if level == 1:
+        values = [linear(long), linear(short), linear(middle)]
+        values[whole(rng, 0, 2)] = linear("x")
+    else:
+        narrow = expression(rng, short, x, slopes=(1, 2, 3))
+        values = [linear(long), narrow, expression(rng, middle, x, slopes=(2, 3, 4))]
+    for ends, states in zip(((a, b), (c, d), (m, n)), values, strict=True):
+        figure.label_length(*ends, states)
+    value = (values[0] + values[1]).solve(values[2] * 2)
+    double = f"2 · {values[2]}" if values[2].known else f"2{values[2].grouped()}"
+    solution = (
+        f"The median of a trapezoid is half of the sum of its bases: {values[0]} + {values[1]} = "
+        f"{double}, so x = "
+        f"{plain(value)}."
+    )
+    draft = for_unknown(rng, figure, value, solution)
+    return told(f"{m}{n} is the median of trapezoid {a}{b}{c}{d}.", draft) if figure.letters else draft
+
+
+def _with_median(rng: np.random.Generator, figure: Figure, names: list[str], long: int, short: int) -> None:
+    """Draw a trapezoid with its median, ticks on the halved legs and arrows on the bases."""
+    a, b, c, d, m, n = names
     height = float(rng.uniform(0.4, 0.6)) * long
     left = float(rng.uniform(0.1, 0.7)) * (long - short)
     for name, z in ((a, 0), (b, long), (c, complex(left + short, height)), (d, complex(left, height))):
@@ -228,32 +250,8 @@ def trapezoid(rng: np.random.Generator, level: int) -> Draft:
     figure.segment(m, n)
     for group, ends in enumerate(((a, m), (m, d), (b, n), (n, c))):
         figure.ticks(*ends, 1 + group // 2)
-    x = whole(rng, 3, 12)
-    middle = (long + short) // 2
-    if level == 1:
-        values = [linear(long), linear(short), linear(middle)]
-        values[whole(rng, 0, 2)] = linear("x")
-    else:
-        values = [
-            linear(long),
-            expression(rng, short, x, slopes=(1, 2, 3)),
-            expression(rng, middle, x, slopes=(2, 3, 4)),
-        ]
-    for ends, states in zip(((a, b), (c, d), (m, n)), values, strict=True):
-        figure.label_length(*ends, states)
     figure.arrow(a, b)
     figure.arrow(c, d)
-    value = (values[0] + values[1]).solve(values[2] * 2)
-    double = f"2 · {values[2]}" if values[2].known else f"2{values[2].grouped()}"
-    solution = (
-        f"The median of a trapezoid is half of the sum of its bases: {values[0]} + {values[1]} = "
-        f"{double}, so x = "
-        f"{plain(value)}."
-    )
-    draft = for_unknown(rng, figure, value, solution)
-    if figure.letters:
-        draft.question = f"{m}{n} is the median of trapezoid {a}{b}{c}{d}. {draft.question}"
-    return draft
 
 
 def _isosceles_trapezoid(rng: np.random.Generator) -> Draft:

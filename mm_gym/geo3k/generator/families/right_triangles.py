@@ -1,18 +1,17 @@
-"""Right triangles: Pythagoras, the two special ones, the altitude on the hypotenuse, trigonometry."""
+"""Right triangles: Pythagoras, the two special ones, the altitude on the hypotenuse."""
 
 from __future__ import annotations
 
 import numpy as np
 import sympy
 
-from mm_gym.geo3k.generator.answers import plain, rounded
+from mm_gym.geo3k.generator.answers import plain
 from mm_gym.geo3k.generator.families.registry import family
 from mm_gym.geo3k.generator.figure import Figure, polar
 from mm_gym.geo3k.generator.problem import Draft, Unsuitable
 from mm_gym.geo3k.generator.sampling import (
     chance,
     expression,
-    find_angle,
     find_length,
     for_unknown,
     letters,
@@ -287,125 +286,32 @@ def altitude_on_hypotenuse(rng: np.random.Generator, level: int) -> Draft:
     """The altitude is the mean of the hypotenuse's parts, a leg that of the hypotenuse and its part."""
     a, b, c, d = letters(rng, 4)
     near, far = whole(rng, 2, 16), whole(rng, 3, 20)
-    if near == far or max(near, far) > 4 * min(near, far):
-        raise Unsuitable("a symmetric or a steep triangle")
     altitude = sympy.sqrt(near * far)
+    ugly = not simple_root(altitude, 15) if level == 1 else level == 3 and not altitude.is_Integer
+    if near == far or max(near, far) > 4 * min(near, far) or ugly:
+        raise Unsuitable("a symmetric or a steep triangle, or an ugly root")
     figure = Figure(letters=chance(rng, 0.6))
-    figure.point(d, 0)
-    figure.point(a, -near)
-    figure.point(b, far)
-    figure.point(c, complex(0, float(altitude)))
+    for name, z in ((d, 0), (a, -near), (b, far), (c, complex(0, float(altitude)))):
+        figure.point(name, z)
     figure.polygon(a, b, c)
     figure.segment(c, d)
     figure.right_angle(a, c, b)
     figure.right_angle(b, d, c)
     figure.label_length(a, d, near)
-    if level == 1:
-        figure.label_length(d, b, far)
-        figure.label_length(c, d, "x")
-        value = altitude
-        if not value.is_Integer and not simple_root(value, 15):
-            raise Unsuitable("an ugly root")
-        text = f"The altitude is the geometric mean of the two parts: x = √({near} · {far}) = {plain(value)}."
-    elif level == 2:
-        figure.label_length(d, b, far)
-        figure.label_length(a, c, "x")
-        value = sympy.sqrt(near * (near + far))
-        if not simple_root(value):
-            raise Unsuitable("an ugly root")
-        text = (
-            f"A leg is the geometric mean of the hypotenuse and the part beside it: x = √({near} · "
-            f"{near + far}) = {plain(value)}."
-        )
-    else:
-        if not altitude.is_Integer:
-            raise Unsuitable("a root as a label")
+    rule = "The altitude is the geometric mean of the two parts"
+    if level == 3:
         figure.label_length(c, d, altitude)
         states = figure.label_length(d, b, expression(rng, far, whole(rng, 2, 9), slopes=(1, 2, 3)))
         value = states.solve(altitude**2 / near)
-        text = (
-            f"The altitude is the geometric mean of the two parts: {plain(altitude)}² = "
-            f"{near}{states.grouped()}, so "
-            f"{states} = {plain(altitude**2 / near)} and x = {plain(value)}."
-        )
-    return for_unknown(rng, figure, value, text)
-
-
-@family("right_triangle_trigonometry")
-def right_triangle_trigonometry(rng: np.random.Generator, level: int) -> Draft:
-    """A side from an angle and a side; an angle from two sides at level 2; two triangles at level 3."""
-    if level == 3:
-        return _two_elevations(rng)
-    a, b, right = letters(rng, 3)
-    figure = Figure(letters=level == 2 or chance(rng, 0.4))
-    if level == 2:
-        return _angle_from_sides(rng, figure, a, b, right)
-    at_a, size = whole(rng, 24, 66), whole(rng, 5, 40)
-    if at_a in (30, 45, 60):
-        raise Unsuitable("a special triangle")
-    sides = {"opposite": sine(at_a), "adjacent": cosine(at_a), "hypotenuse": sympy.Integer(1)}
-    known, asked = (pick(rng, sorted(sides)) for _ in range(2))
-    if known == asked:
-        raise Unsuitable("nothing is asked")
-    value = size * sides[asked] / sides[known]
-    unit = size / float(sides[known])
-    right_triangle(figure, a, b, right, unit * float(cosine(at_a)), unit * float(sine(at_a)))
-    ends = {"opposite": (right, b), "adjacent": (right, a), "hypotenuse": (a, b)}
-    figure.label_angle(right, a, b, at_a)
-    figure.label_length(*ends[known], size)
-    figure.label_length(*ends[asked], "x")
-    name = {frozenset(("opposite", "hypotenuse")): "sin", frozenset(("adjacent", "hypotenuse")): "cos"}
-    function = name.get(frozenset((known, asked)), "tan")
-    over = {
-        "sin": ("opposite", "hypotenuse"),
-        "cos": ("adjacent", "hypotenuse"),
-        "tan": ("opposite", "adjacent"),
-    }
-    top, bottom = (("x" if side == asked else str(size)) for side in over[function])
-    solution = f"{function} {at_a}° = {top}/{bottom}, so x ≈ {rounded(value, 1)}."
-    return for_unknown(rng, figure, value, solution, places=1)
-
-
-def _angle_from_sides(rng: np.random.Generator, figure: Figure, a: str, b: str, right: str) -> Draft:
-    leg_a, leg_b = whole(rng, 4, 25), whole(rng, 4, 25)
-    ratio = sympy.Rational(leg_b, leg_a)
-    hypotenuse = sympy.sqrt(leg_a**2 + leg_b**2)
-    right_triangle(figure, a, b, right, leg_a, leg_b)
-    figure.label_length(right, a, leg_a)
-    if hypotenuse.is_Integer and chance(rng, 0.8):
-        figure.label_length(a, b, hypotenuse)
-        answer, text = sympy.acos(leg_a / hypotenuse) * 180 / sympy.pi, f"cos {a} = {leg_a}/{hypotenuse}"
-    else:
-        figure.label_length(right, b, leg_b)
-        answer, text = sympy.atan(ratio) * 180 / sympy.pi, f"tan {a} = {leg_b}/{leg_a}"
-    if not answer.has(sympy.atan, sympy.acos) or not 22 < float(answer) < 70:
-        raise Unsuitable("a steep or special angle")
-    solution = f"{text}, so m∠{a} ≈ {rounded(answer, 1)}°."
-    return Draft(
-        figure, find_angle(rng, a), answer, lambda f: f.angle(right, a, b), solution, places=1, unit="degree"
-    )
-
-
-def _two_elevations(rng: np.random.Generator) -> Draft:
-    """A height seen under one angle gives the distance to its foot, and with that a second slope."""
-    a, b, c, d = letters(rng, 4)
-    at_a, at_b, base = whole(rng, 25, 42), whole(rng, 48, 70), whole(rng, 8, 40)
-    height = base * sympy.tan(sympy.pi * sympy.Rational(at_a, 180))
-    figure = Figure()
-    figure.point(d, 0)
-    figure.point(a, -base)
-    figure.point(c, complex(0, float(height)))
-    value = height / sine(at_b)
-    figure.point(b, float(height) / np.tan(np.radians(at_b)))
-    figure.polygon(a, b, c)
-    figure.segment(c, d, dashed=chance(rng, 0.5))
-    figure.right_angle(a, d, c)
-    figure.label_angle(d, a, c, at_a)
-    figure.label_angle(d, b, c, at_b)
-    figure.label_length(a, d, base)
-    figure.label_length(c, b, "x")
-    solution = (
-        f"{c}{d} = {base} · tan {at_a}° ≈ {rounded(height, 2)}, and sin {at_b}° = {c}{d}/x, so x ≈ "
-        f"{rounded(value, 1)}."
-    )
-    return for_unknown(rng, figure, value, solution, places=1)
+        steps = f"{altitude}² = {near}{states.grouped()}, so {states} = {plain(altitude**2 / near)}"
+        return for_unknown(rng, figure, value, f"{rule}: {steps} and x = {plain(value)}.")
+    figure.label_length(d, b, far)
+    if level == 1:
+        figure.label_length(c, d, "x")
+        return for_unknown(rng, figure, altitude, f"{rule}: x = √({near} · {far}) = {plain(altitude)}.")
+    figure.label_length(a, c, "x")
+    value = sympy.sqrt(near * (near + far))
+    if not simple_root(value):
+        raise Unsuitable("an ugly root")
+    rule = "A leg is the geometric mean of the hypotenuse and the part beside it"
+    return for_unknown(rng, figure, value, f"{rule}: x = √({near} · {near + far}) = {plain(value)}.")

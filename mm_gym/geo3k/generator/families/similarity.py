@@ -8,7 +8,7 @@ import numpy as np
 import sympy
 
 from mm_gym.geo3k.generator.answers import plain
-from mm_gym.geo3k.generator.expressions import Linear, linear
+from mm_gym.geo3k.generator.expressions import linear
 from mm_gym.geo3k.generator.families.registry import family
 from mm_gym.geo3k.generator.figure import Figure, crossing, polar
 from mm_gym.geo3k.generator.problem import Draft, Unsuitable
@@ -16,9 +16,11 @@ from mm_gym.geo3k.generator.sampling import (
     chance,
     expression,
     find_length,
+    for_length,
     for_unknown,
     letters,
     pick,
+    told,
     whole,
 )
 
@@ -107,57 +109,56 @@ def similar_triangles(rng: np.random.Generator, level: int) -> Draft:
     """Two similar triangles side by side; at level 3 a perimeter is asked for."""
     names = letters(rng, 6)
     sides = [whole(rng, 4, 15) for _ in range(3)]
-    top, bottom = whole(rng, 2, 5), whole(rng, 2, 5)
-    factor = sympy.Rational(top, bottom)
+    factor = sympy.Rational(whole(rng, 2, 5), whole(rng, 2, 5))
     if not 0.45 < float(factor) < 2.3 or factor == 1 or len(set(sides)) < 3:
         raise Unsuitable("a ratio out of bounds")
-    other = [side * factor for side in sides]
-    figure = Figure()
-    first, second = tuple(names[:3]), tuple(names[3:])
-    triangle_from_sides(figure, (first[0], first[1], first[2]), *sides)
-    triangle_from_sides(figure, (second[0], second[1], second[2]), *(float(s) for s in other))
-    gap = max(sides[0], sum(sides) / 3) * 0.45 + max(figure.points[n].real for n in first)
-    shift = gap - min(figure.points[n].real for n in second)
-    for name in second:
-        figure.points[name] += shift
-    figure.upright = True
-    for triangle in (first, second):
-        figure.polygon(*triangle)
-    pairs = [(i, (i + 1) % 3) for i in range(3)]
     known, asked, third = (int(i) for i in rng.permutation(3))
-    ends = [[(t[i], t[j]) for i, j in pairs] for t in (first, second)]
-    similar = f"$\\triangle {''.join(first)} \\sim \\triangle {''.join(second)}$"
-    if any(other[i].q > 2 for i in (known, asked)):
+    other = [side * factor for side in sides]
+    if other[known].q > 2 or other[asked].q > (2 if level == 1 else 1):
         raise Unsuitable("fractions as labels")
-    figure.label_length(*ends[0][known], sides[known])
-    figure.label_length(*ends[1][known], other[known])
-    figure.label_length(*ends[0][asked], sides[asked])
-    ratio = f"{plain(other[known])}/{sides[known]}"
+    figure = Figure(upright=True)
+    first, second = _two_triangles(figure, names, sides, float(factor))
+    figure.label_length(*first[known], sides[known])
+    large = figure.label_length(*second[known], other[known]).offset
+    figure.label_length(*first[asked], sides[asked])
+    one, two = "".join(names[:3]), "".join(names[3:])
+    text = f"If $\\triangle {one} \\sim \\triangle {two}$,"
+    ratio = f"{plain(large)}/{sides[known]}"
     if level == 3:
-        figure.label_length(*ends[0][third], sides[third])
-        answer = sum(sides) * other[known] / sides[known]
-        question = f"If {similar}, find the perimeter of $\\triangle {''.join(second)}$."
+        figure.label_length(*first[third], sides[third])
+        answer = sum(sides) * large / sides[known]
         solution = (
             f"The perimeters are as the sides, {ratio}. The first is {' + '.join(map(str, sides))} = "
             f"{sum(sides)}, so the "
             f"second is {plain(answer)}."
         )
-        return Draft(figure, question, answer, lambda f: f.perimeter(*second), solution)
-    if level == 1:
-        states = figure.label_length(*ends[1][asked], "x")
-    elif other[asked].q == 1:
-        x = whole(rng, 2, 9)
-        states = figure.label_length(*ends[1][asked], expression(rng, int(other[asked]), x, slopes=(1, 2, 3)))
-    else:
-        raise Unsuitable("a fraction as an expression's value")
-    value = states.solve(sympy.Rational(sides[asked]) * other[known] / sides[known])
-    solution = (
-        f"Corresponding sides are in proportion: {states.grouped()}/{sides[asked]} = {ratio}, so x = "
-        f"{plain(value)}."
-    )
-    draft = for_unknown(rng, figure, value, solution)
-    draft.question = f"If {similar}, {draft.question[0].lower()}{draft.question[1:]}"
-    return draft
+        question = f"{text} find the perimeter of $\\triangle {two}$."
+        return Draft(figure, question, answer, lambda f: f.perimeter(*names[3:]), solution)
+    unknown = linear("x")
+    if level == 2:
+        unknown = expression(rng, int(other[asked]), whole(rng, 2, 9), slopes=(1, 2, 3))
+    states = figure.label_length(*second[asked], unknown)
+    value = states.solve(sympy.Rational(sides[asked]) * large / sides[known])
+    proportion = f"{states.grouped()}/{sides[asked]} = {ratio}"
+    solution = f"Corresponding sides are in proportion: {proportion}, so x = {plain(value)}."
+    return told(text, for_unknown(rng, figure, value, solution), joined=True)
+
+
+def _two_triangles(
+    figure: Figure, names: list[str], sides: list[int], factor: float
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Draw two similar triangles with their bases on one line; the ends of the sides of both, in turn."""
+    first, second = names[:3], names[3:]
+    triangle_from_sides(figure, (first[0], first[1], first[2]), *sides)
+    triangle_from_sides(figure, (second[0], second[1], second[2]), *(side * factor for side in sides))
+    gap = max(sides[0], sum(sides) / 3) * 0.45 + max(figure.points[n].real for n in first)
+    shift = gap - min(figure.points[n].real for n in second)
+    for name in second:
+        figure.points[name] += shift
+    figure.polygon(*first)
+    figure.polygon(*second)
+    ends = [[(t[i], t[(i + 1) % 3]) for i in range(3)] for t in (first, second)]
+    return ends[0], ends[1]
 
 
 @family("midsegment")
@@ -236,61 +237,58 @@ def angle_bisector(rng: np.random.Generator, level: int) -> Draft:
 @family("three_parallels")
 def three_parallels(rng: np.random.Generator, level: int) -> Draft:
     """Three parallel lines cut two transversals in proportion."""
-    (bottom, top), lower, upper = (
-        pick(rng, ((2, 3), (3, 4), (4, 5), (5, 6))),
-        whole(rng, 2, 6),
-        whole(rng, 2, 6),
-    )
-    scale = sympy.Rational(top, 1) if level > 1 or chance(rng, 0.5) else sympy.Rational(top, bottom)
-    first, second = (lower * bottom, upper * bottom) if scale.q == 1 else (lower * bottom, upper)
+    bottom, top = pick(rng, ((2, 3), (3, 4), (4, 5), (5, 6)))
+    first, second = bottom * whole(rng, 2, 6), whole(rng, 2, 6)
+    if level > 1 or chance(rng, 0.5):  # whole numbers on both transversals
+        second *= bottom
     third, fourth = first * sympy.Rational(top, bottom), second * sympy.Rational(top, bottom)
     if first == second or not 0.5 < first / second < 2:
         raise Unsuitable("equal or very unequal parts")
     figure = Figure(letters=False)
-    slant = whole(rng, 70, 88)
-    height = (first + second) * math.sin(math.radians(slant))
-    lean = math.asin(height / float(third + fourth))
-    if math.degrees(lean) < 32:
-        raise Unsuitable("a flat transversal")
-    starts = (complex(0, 0), complex(0.55 * (first + second), 0))
-    left = [starts[0] + polar(length, 180 - slant) for length in (0, first, first + second)]
-    right = [starts[1] + polar(float(t), math.degrees(lean)) for t in (0, third, third + fourth)]
-    names = [[figure.hidden(z) for z in side] for side in (left, right)]
-    reach = 0.22 * (first + second)
-    ends = min(z.real for z in left) - reach, max(z.real for z in right) + 2.2 * reach
-    for p in names[0]:
-        y = figure.points[p].imag
-        start, end = figure.hidden(complex(ends[0], y)), figure.hidden(complex(ends[1], y))
-        figure.segment(start, end, arrow_a=True, arrow_b=True)
-        figure.arrow(figure.hidden(complex(ends[1] - 1.6 * reach, y)), end)
-    for side in names:
-        figure.line(side[0], side[2], reach, reach)
-        figure.segment(side[0], side[1])
-        figure.segment(side[1], side[2])
-    figure.label_length(names[0][0], names[0][1], first)
-    figure.label_length(names[0][1], names[0][2], second)
-    if level == 1:
-        figure.label_length(names[1][0], names[1][1], third)
-        states = figure.label_length(names[1][1], names[1][2], "x")
-        rest = linear(third)
-    else:
-        x = whole(rng, 2, 9)
-        states = figure.label_length(
-            names[1][1], names[1][2], expression(rng, int(fourth), x, slopes=(2, 3, 4))
-        )
-        rest = linear(third) if level == 2 else expression(rng, int(third), x, slopes=(1, 3, 5))
-        figure.label_length(names[1][0], names[1][1], rest)
-    value = _proportion(states, rest, sympy.Rational(second, first))
+    left, right = _cut_transversals(rng, figure, (first, second), float(third), float(fourth))
+    figure.label_length(left[0], left[1], first)
+    figure.label_length(left[1], left[2], second)
+    x = whole(rng, 2, 9)
+    states, rest = linear("x"), linear(third)
+    if level > 1:
+        states = expression(rng, int(fourth), x, slopes=(2, 3, 4))
+    if level == 3:
+        rest = expression(rng, int(third), x, slopes=(1, 3, 5))
+    figure.label_length(right[0], right[1], rest)
+    figure.label_length(right[1], right[2], states)
+    value = states.solve(rest * sympy.Rational(second, first))
     solution = (
         f"Parallel lines cut transversals in proportion: {states.grouped()}/{rest.grouped()} = "
-        f"{second}/{first}, so x = {plain(value)}."
+        f"{second}/{first}, so x = "
+        f"{plain(value)}."
     )
     return for_unknown(rng, figure, value, solution)
 
 
-def _proportion(numerator: Linear, denominator: Linear, ratio: sympy.Rational) -> sympy.Expr:
-    """The unknown for which numerator / denominator = ratio."""
-    return numerator.solve(denominator * ratio)
+def _cut_transversals(
+    rng: np.random.Generator, figure: Figure, parts: tuple[int, int], third: float, fourth: float
+) -> tuple[list[str], list[str]]:
+    """Draw three parallel lines and two transversals; the three crossings along either, from below."""
+    first, second = parts
+    slant = whole(rng, 70, 88)
+    lean = math.degrees(math.asin((first + second) * math.sin(math.radians(slant)) / (third + fourth)))
+    if lean < 32:
+        raise Unsuitable("a flat transversal")
+    start = 0.55 * (first + second)
+    left = [figure.hidden(polar(length, 180 - slant)) for length in (0, first, first + second)]
+    right = [figure.hidden(start + polar(length, lean)) for length in (0, third, third + fourth)]
+    reach = 0.22 * (first + second)
+    low = min(figure.points[name].real for name in left) - reach
+    high = max(figure.points[name].real for name in right) + 2.2 * reach
+    for name in left:
+        y = figure.points[name].imag
+        begin, end = figure.hidden(complex(low, y)), figure.hidden(complex(high, y))
+        figure.segment(begin, end, arrow_a=True, arrow_b=True)
+        figure.arrow(figure.hidden(complex(high - 1.6 * reach, y)), end)
+    for side in (left, right):
+        figure.line(side[0], side[2], reach, reach)
+        figure.path(*side)
+    return left, right
 
 
 @family("centroid")
@@ -314,27 +312,22 @@ def centroid(rng: np.random.Generator, level: int) -> Draft:
     figure.ticks(d, c)
     figure.ticks(a, e, 2)
     figure.ticks(e, c, 2)
+    text = f"In $\\triangle {a}{b}{c}$, {g} is the centroid."
     rule = f"The centroid divides a median as 2 : 1, so {a}{g} = 2 · {g}{d}"
     if level == 1:
         known, answer, asked = pick(
             rng, (((a, g), third, (g, d)), ((g, d), 2 * third, (a, g)), ((g, d), 3 * third, (a, d)))
         )
         figure.label_length(*known, 2 * third if known == (a, g) else third)
-        question = f"In $\\triangle {a}{b}{c}$, {g} is the centroid. Find ${''.join(asked)}$."
         solution = f"{rule} and {a}{d} = 3 · {g}{d}: {''.join(asked)} = {answer}."
-        return Draft(figure, question, sympy.Integer(answer), lambda f: f.length(*asked), solution)
+        return told(text, for_length(rng, figure, asked, sympy.Integer(answer), solution))
     x = whole(rng, 2, 9)
     short = figure.label_length(g, d, expression(rng, third, x, slopes=(1, 2)))
     long = figure.label_length(a, g, expression(rng, 2 * third, x, slopes=(3, 5, 6)))
     value = long.solve(short * 2)
-    question = f"In $\\triangle {a}{b}{c}$, {g} is the centroid."
     steps = f"{rule}: {long} = 2{short.grouped()}, so x = {plain(value)}"
     if level == 2:
-        draft = for_unknown(rng, figure, value, steps + ".")
-        draft.question = f"{question} {draft.question}"
-        return draft
+        return told(text, for_unknown(rng, figure, value, steps + "."))
     answer = long.at(value) + short.at(value)
     solution = f"{steps} and {a}{d} = {long.at(value)} + {short.at(value)} = {answer}."
-    return Draft(
-        figure, f"{question} Find ${a}{d}$.", answer, lambda f: f.length(a, d), solution, {"x": value}
-    )
+    return told(text, for_length(rng, figure, (a, d), answer, solution, unknowns={"x": value}))

@@ -1,4 +1,4 @@
-"""Triangles of any shape: the laws of sines and cosines."""
+"""Sine, cosine and tangent in right triangles; the laws of sines and cosines in all."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ import sympy
 
 from mm_gym.geo3k.generator.answers import rounded
 from mm_gym.geo3k.generator.families.registry import family
-from mm_gym.geo3k.generator.families.right_triangles import cosine, sine
+from mm_gym.geo3k.generator.families.right_triangles import cosine, right_triangle, sine
 from mm_gym.geo3k.generator.families.similarity import triangle_from_sides
 from mm_gym.geo3k.generator.families.triangle_angles import triangle_angles, triangle_from_angles
 from mm_gym.geo3k.generator.figure import Figure, polar
 from mm_gym.geo3k.generator.problem import Draft, Unsuitable
-from mm_gym.geo3k.generator.sampling import chance, find_angle, find_length, for_unknown, letters, whole
+from mm_gym.geo3k.generator.sampling import (
+    chance,
+    find_angle,
+    find_length,
+    for_unknown,
+    letters,
+    pick,
+    whole,
+)
 
 
 @family("law_of_sines")
@@ -128,3 +136,83 @@ def _angle_by_cosines(rng: np.random.Generator, a: str, b: str, c: str) -> Draft
     return Draft(
         figure, find_angle(rng, a), answer, lambda f: f.angle(b, a, c), solution, places=1, unit="degree"
     )
+
+
+@family("right_triangle_trigonometry")
+def right_triangle_trigonometry(rng: np.random.Generator, level: int) -> Draft:
+    """A side from an angle and a side; an angle from two sides at level 2; two triangles at level 3."""
+    if level == 3:
+        return _two_elevations(rng)
+    a, b, right = letters(rng, 3)
+    figure = Figure(letters=level == 2 or chance(rng, 0.4))
+    if level == 2:
+        return _angle_from_sides(rng, figure, a, b, right)
+    at_a, size = whole(rng, 24, 66), whole(rng, 5, 40)
+    if at_a in (30, 45, 60):
+        raise Unsuitable("a special triangle")
+    sides = {"opposite": sine(at_a), "adjacent": cosine(at_a), "hypotenuse": sympy.Integer(1)}
+    known, asked = (pick(rng, sorted(sides)) for _ in range(2))
+    if known == asked:
+        raise Unsuitable("nothing is asked")
+    value = size * sides[asked] / sides[known]
+    unit = size / float(sides[known])
+    right_triangle(figure, a, b, right, unit * float(cosine(at_a)), unit * float(sine(at_a)))
+    ends = {"opposite": (right, b), "adjacent": (right, a), "hypotenuse": (a, b)}
+    figure.label_angle(right, a, b, at_a)
+    figure.label_length(*ends[known], size)
+    figure.label_length(*ends[asked], "x")
+    name = {frozenset(("opposite", "hypotenuse")): "sin", frozenset(("adjacent", "hypotenuse")): "cos"}
+    function = name.get(frozenset((known, asked)), "tan")
+    over = {
+        "sin": ("opposite", "hypotenuse"),
+        "cos": ("adjacent", "hypotenuse"),
+        "tan": ("opposite", "adjacent"),
+    }
+    top, bottom = (("x" if side == asked else str(size)) for side in over[function])
+    solution = f"{function} {at_a}° = {top}/{bottom}, so x ≈ {rounded(value, 1)}."
+    return for_unknown(rng, figure, value, solution, places=1)
+
+
+def _angle_from_sides(rng: np.random.Generator, figure: Figure, a: str, b: str, right: str) -> Draft:
+    leg_a, leg_b = whole(rng, 4, 25), whole(rng, 4, 25)
+    ratio = sympy.Rational(leg_b, leg_a)
+    hypotenuse = sympy.sqrt(leg_a**2 + leg_b**2)
+    right_triangle(figure, a, b, right, leg_a, leg_b)
+    figure.label_length(right, a, leg_a)
+    if hypotenuse.is_Integer and chance(rng, 0.8):
+        figure.label_length(a, b, hypotenuse)
+        answer, text = sympy.acos(leg_a / hypotenuse) * 180 / sympy.pi, f"cos {a} = {leg_a}/{hypotenuse}"
+    else:
+        figure.label_length(right, b, leg_b)
+        answer, text = sympy.atan(ratio) * 180 / sympy.pi, f"tan {a} = {leg_b}/{leg_a}"
+    if not answer.has(sympy.atan, sympy.acos) or not 22 < float(answer) < 70:
+        raise Unsuitable("a steep or special angle")
+    solution = f"{text}, so m∠{a} ≈ {rounded(answer, 1)}°."
+    return Draft(
+        figure, find_angle(rng, a), answer, lambda f: f.angle(right, a, b), solution, places=1, unit="degree"
+    )
+
+
+def _two_elevations(rng: np.random.Generator) -> Draft:
+    """A height seen under one angle gives the distance to its foot, and with that a second slope."""
+    a, b, c, d = letters(rng, 4)
+    at_a, at_b, base = whole(rng, 25, 42), whole(rng, 48, 70), whole(rng, 8, 40)
+    height = base * sympy.tan(sympy.pi * sympy.Rational(at_a, 180))
+    figure = Figure()
+    figure.point(d, 0)
+    figure.point(a, -base)
+    figure.point(c, complex(0, float(height)))
+    value = height / sine(at_b)
+    figure.point(b, float(height) / np.tan(np.radians(at_b)))
+    figure.polygon(a, b, c)
+    figure.segment(c, d, dashed=chance(rng, 0.5))
+    figure.right_angle(a, d, c)
+    figure.label_angle(d, a, c, at_a)
+    figure.label_angle(d, b, c, at_b)
+    figure.label_length(a, d, base)
+    figure.label_length(c, b, "x")
+    solution = (
+        f"{c}{d} = {base} · tan {at_a}° ≈ {rounded(height, 2)}, and sin {at_b}° = {c}{d}/x, so x ≈ "
+        f"{rounded(value, 1)}."
+    )
+    return for_unknown(rng, figure, value, solution, places=1)
