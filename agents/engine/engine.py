@@ -149,7 +149,7 @@ class RolloutEngine:
             return future.result()
         except BaseException:
             future.cancel()
-            self._loop.run(self._pool.close())
+            self._loop.run(self._close_environments())
             raise
 
     def new_gate(self) -> asyncio.Event:
@@ -178,6 +178,10 @@ class RolloutEngine:
                 raise
             finally:
                 await self.policy.stop()
+
+    async def _close_environments(self) -> None:
+        async with self._turnstile:  # what was cancelled has cleaned up by then
+            await self._pool.close()
 
     async def _collect(self, tasks: list[Task]) -> list[Trajectory]:
         trajectories = await _all(self._sample(task, n, self._gate) for task, n in _numbered(tasks))

@@ -8,6 +8,8 @@ many tokens (stop tokens suppressed). Only TRL's `_generate` is timed, not its s
     python tests/benchmarks/bench_engine_vs_trl.py --episodes 32 --turns 8 --tokens 32
 """
 
+# ruff: noqa: E402  (the paths come first)
+
 from __future__ import annotations
 
 import argparse
@@ -72,9 +74,7 @@ def run_engine(directory: Path, load: Load, lockstep: bool = False) -> Measured:
     sampling = SamplingParams(
         banned_token_ids=tuple({*renderer.banned_token_ids, *renderer.stop_token_ids}),
     )
-    tasks = [
-        Task(ENV_ID, load.env_kwargs, options={"timing": n}, group=n) for n in range(load.episodes)
-    ]
+    tasks = [Task(ENV_ID, load.env_kwargs, options={"timing": n}, group=n) for n in range(load.episodes)]
     budgets = Budgets(max_tokens_per_turn=load.tokens, cut_response="step")
     served = Lockstep(policy, load.episodes) if lockstep else policy
     with RolloutEngine(served, renderer, budgets=budgets, sampling=sampling) as engine:
@@ -227,7 +227,9 @@ def table(rows: Sequence[Measured], load: Load) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--episodes", type=int, default=32)
     parser.add_argument("--turns", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=32)
@@ -235,7 +237,11 @@ def main() -> None:
     load = Load(arguments.episodes, arguments.turns, arguments.tokens)
     with tempfile.TemporaryDirectory() as folder:
         directory = build_tiny_vlm(folder, max_pixels=96 * 96)
-        rows = [run_trl(directory, load), run_engine(directory, load, lockstep=True), run_engine(directory, load)]
+        rows = [
+            run_trl(directory, load),
+            run_engine(directory, load, lockstep=True),
+            run_engine(directory, load),
+        ]
     print(table(rows, load))
 
 
