@@ -30,6 +30,9 @@ class Expect:
     irreversible: tuple[str, ...] = ()
     """Top-level keys that can't be mended: a value that is neither as before nor as expected (nor, for a
     list, the beginning of what is expected) ends the episode."""
+    keeps: tuple[str, ...] = ()
+    """Top-level collections (by key, or lists of things with an `id`) from which nothing that is expected
+    may vanish: a wrong deletion ends the episode."""
     answer: str | None = None
     """The answer that must be given too, compared without case and outer spaces."""
 
@@ -39,6 +42,9 @@ class Expect:
         for key in self.irreversible:
             if data[key] != self.start[key] and not _on_the_way(data[key], self.expected[key]):
                 return Verdict(reason=f"{key} changed in a way that can't be mended", over=True)
+        for key in self.keeps:
+            if lost := _names(self.expected[key]) - _names(data[key]):
+                return Verdict(reason=f"{key} lost {sorted(lost)}", over=True)
         wrong = difference(without(self.expected, self.volatile), without(data, self.volatile))
         if wrong is not None:
             return Verdict(reason=wrong)
@@ -70,6 +76,7 @@ class Draft:
         *,
         volatile: tuple[str, ...] = (),
         irreversible: tuple[str, ...] = (),
+        keeps: tuple[str, ...] = (),
         answer: str | None = None,
         ends_on_success: bool = True,
     ) -> Instance:
@@ -78,7 +85,7 @@ class Draft:
         Raises:
             ValueError: Nothing is left to do: the data already is as expected.
         """
-        check = Expect(self.after, self.data, volatile, irreversible, answer)
+        check = Expect(self.after, self.data, volatile, irreversible, keeps, answer)
         if check({"data": self.data}).success:
             raise ValueError(f"this task is done before it starts: {goal!r}")
         state = {"data": self.data, "options": self.options, "theme": self.look}
@@ -139,6 +146,10 @@ def _on_the_way(actual: Any, expected: Any) -> bool:
     if isinstance(actual, list) and isinstance(expected, list):
         return actual == expected[: len(actual)]
     return bool(actual == expected)
+
+
+def _names(collection: Any) -> set[str]:
+    return set(collection) if isinstance(collection, dict) else {item["id"] for item in collection}
 
 
 def _plain(text: str) -> str:

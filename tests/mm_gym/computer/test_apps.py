@@ -21,17 +21,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("browser")]
 
 NAMES = sorted(SPECS)
 TINY = [name for name in NAMES if SPECS[name].min_size == (96, 96)]
-SIZES = ((640, 480), (1024, 768), (480, 360))
+SIZES = ((640, 480), (800, 600), (1024, 768), (1280, 720))
 
 
 @pytest.fixture(scope="module")
 def stage(browser):
     yield from stages((640, 480))
-
-
-@pytest.fixture(scope="module")
-def small_stage(browser):
-    yield from stages((480, 360))
 
 
 @pytest.fixture(scope="module")

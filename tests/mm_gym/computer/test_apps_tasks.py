@@ -95,6 +95,17 @@ def test_a_second_or_a_wrong_order_ends_the_episode():
         assert not verdict.success
 
 
+def test_deleting_the_wrong_thing_ends_the_episode_but_a_mendable_change_does_not():
+    instance = make("files/delete", 2, 1)
+    start = json.loads(json.dumps(instance.state["data"]))
+    renamed, lost = copy.deepcopy(start), copy.deepcopy(start)
+    wrong = next(k for k in start["nodes"] if k in instance.check.expected["nodes"])
+    renamed["nodes"][wrong]["name"] = "other"
+    del lost["nodes"][wrong]
+    assert not instance.check({"data": renamed}, None).over
+    assert instance.check({"data": lost}, None).over
+
+
 def test_an_answer_is_needed_where_one_is_asked_for_and_compared_without_case():
     instance = make("calendar/when", 0, 1)
     data = copy.deepcopy(dict(instance.check.expected))

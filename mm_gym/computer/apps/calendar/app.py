@@ -128,7 +128,7 @@ def delete(rng: Rng, level: int) -> Instance:
         ),
         x=event["title"],
     )
-    return draft.make(goal, partial(_solve_delete, event_id=event["id"]), irreversible=("events",))
+    return draft.make(goal, partial(_solve_delete, event_id=event["id"]), keeps=("events",))
 
 
 def _solve_delete(page: PageQuery, event_id: str) -> Moves:
@@ -343,5 +343,5 @@ TASKS = [
     _task("when", generate=when, tags=("reading",)),
     _task("drag", generate=drag_event, tags=("drag",)),
     _task("edit", generate=edit, tags=("forms", "typing")),
-    _task("create", generate=create, tags=("forms", "typing"), max_turns=40),
+    _task("create", generate=create, tags=("forms", "typing")),
 ]

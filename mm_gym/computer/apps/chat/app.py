@@ -122,7 +122,7 @@ def send(rng: Rng, level: int) -> Instance:
         t=text,
         c=" and ".join(_room(draft.after["channels"][c]) for c in chosen),
     )
-    return draft.make(goal, partial(_solve_send, channels=tuple(chosen), text=text), irreversible=())
+    return draft.make(goal, partial(_solve_send, channels=tuple(chosen), text=text))
 
 
 def _solve_send(page: PageQuery, channels: tuple[str, ...], text: str) -> Moves:

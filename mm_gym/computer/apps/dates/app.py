@@ -238,9 +238,9 @@ _task = partial(TaskSpec, app="dates", min_size=(640, 480))
 TASKS = [
     _task("day", generate=single, tags=("navigation",)),
     _task("weekday", generate=weekday, tags=("reading", "navigation")),
-    _task("stay", generate=stay, tags=("navigation", "forms"), max_turns=40),
+    _task("stay", generate=stay, tags=("navigation", "forms")),
     _task("birthday", generate=birthday, tags=("forms", "scrolling")),
     _task("slot", generate=slot, tags=("reading", "scrolling")),
-    _task("repeat", generate=repeat, tags=("forms",), max_turns=40),
+    _task("repeat", generate=repeat, tags=("forms",)),
     _task("typed", generate=typed, tags=("typing", "reading")),
 ]

@@ -107,7 +107,7 @@ def delete(rng: Rng, level: int) -> Instance:
         x=node["name"],
         where=_where(draft, node["parent"]),
     )
-    return draft.make(goal, partial(_solve_delete, node_id=file_id), irreversible=("nodes",))
+    return draft.make(goal, partial(_solve_delete, node_id=file_id), keeps=("nodes",))
 
 
 def _solve_delete(page: PageQuery, node_id: str) -> Moves:
@@ -208,7 +208,7 @@ def largest(rng: Rng, level: int) -> Instance:
         w=word,
         where=_where(draft, folder),
     )
-    return draft.make(goal, partial(_solve_delete, node_id=chosen), irreversible=("nodes",))
+    return draft.make(goal, partial(_solve_delete, node_id=chosen), keeps=("nodes",))
 
 
 def context(rng: Rng, level: int) -> Instance:

@@ -257,8 +257,8 @@ _task = partial(TaskSpec, app="form", min_size=(640, 480))
 
 TASKS = [
     _task("choices", generate=choices, tags=("forms",)),
-    _task("survey", generate=survey, tags=("forms", "scrolling"), max_turns=40),
-    _task("register", generate=register, tags=("forms", "typing"), max_turns=50),
+    _task("survey", generate=survey, tags=("forms", "scrolling")),
+    _task("register", generate=register, tags=("forms", "typing")),
     _task("correct", generate=correct, tags=("forms", "typing", "reading")),
     _task("voucher", generate=voucher, tags=("memory", "forms", "typing")),
 ]

@@ -144,7 +144,7 @@ def delete(rng: Rng, level: int) -> Instance:
     column["cards"].remove(card_id)
     del draft.after["cards"][card_id]
     goal = phrase(rng, ("Delete the card “{x}”.", "Remove “{x}” from the board."), x=card["title"])
-    return draft.make(goal, partial(_solve_delete, card_id=card_id), irreversible=("cards",))
+    return draft.make(goal, partial(_solve_delete, card_id=card_id), keeps=("cards",))
 
 
 def _solve_delete(page: PageQuery, card_id: str) -> Moves:

@@ -340,5 +340,5 @@ TASKS = [
     _task("slider", generate=slider, tags=("drag", "navigation")),
     _task("text", generate=text, tags=("typing", "navigation")),
     _task("apps", generate=apps, tags=("scrolling", "navigation")),
-    _task("several", generate=several, tags=("forms", "navigation", "scrolling"), max_turns=40),
+    _task("several", generate=several, tags=("forms", "navigation", "scrolling")),
 ]

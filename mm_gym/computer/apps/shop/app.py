@@ -263,6 +263,6 @@ TASKS = [
     _task("cheapest", generate=cheapest, tags=("reading", "scrolling")),
     _task("quantity", generate=quantity, tags=("grounding",)),
     _task("remove", generate=remove, tags=("grounding",)),
-    _task("checkout", generate=checkout, tags=("forms", "typing", "scrolling"), max_turns=45),
-    _task("buy", generate=buy, tags=("forms", "typing", "scrolling"), max_turns=60),
+    _task("checkout", generate=checkout, tags=("forms", "typing", "scrolling")),
+    _task("buy", generate=buy, tags=("forms", "typing", "scrolling")),
 ]

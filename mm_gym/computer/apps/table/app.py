@@ -84,9 +84,7 @@ def delete(rng: Rng, level: int) -> Instance:
     row = _target(rng, draft, level)
     draft.after["rows"].remove(row)
     goal = phrase(rng, ("Delete {x} from the table.", "Remove the row {x}."), x=row["ref"])
-    return draft.make(
-        goal, partial(_solve_act, row_id=row["id"], k="delete"), irreversible=("rows",) if level > 1 else ()
-    )
+    return draft.make(goal, partial(_solve_act, row_id=row["id"], k="delete"), keeps=("rows",))
 
 
 def extreme(rng: Rng, level: int) -> Instance:

@@ -36,7 +36,7 @@ const KINDS = {
   item.shape ? h("svg", { viewBox: "0 0 24 24" }, SHAPES[item.shape]) : item.label || ""),
   list: (screen, item, data, ui) => h("button", { class: "row-thing", "data-k": item.id, onclick: () => act(screen, item.id, data, ui) }, item.label),
   checks: (screen, item, data, ui) => item.go
-    ? h("button", { class: "thing go", "data-k": item.id, onclick: () => act(screen, item.id, data, ui) }, item.label)
+    ? h("button", { class: "thing go", "data-k": item.id, onclick: () => { data.done.push(data.ticked.join(" ")); } }, item.label)
     : checkbox({ k: item.id, label: item.label, checked: data.ticked.includes(item.id),
       onchange: (on) => { data.ticked = on ? [...data.ticked, item.id].sort() : data.ticked.filter((x) => x !== item.id); } }),
   field: (screen, item, data, ui) => item.go

@@ -154,7 +154,7 @@ def tick(rng: Rng, level: int) -> Instance:
     chosen = sorted(names[: max(1, level - 1)])
     items = [{"id": n, "label": n} for n in shuffled(rng, names)] + [{"id": "ok", "label": "OK", "go": True}]
     draft = _draft(rng, [_screen(rng, "checks", items)], ticked=[])
-    draft.after.update(ticked=chosen, done=["ok"])
+    draft.after.update(ticked=chosen, done=[" ".join(chosen)])
     goal = phrase(rng, ("Tick {x} and press OK.", "Select {x}, then click OK."), x=" and ".join(chosen))
     return draft.make(goal, partial(_solve_presses, ids=(*chosen, "ok")), irreversible=("done",))
 
@@ -185,7 +185,7 @@ def drag(rng: Rng, level: int) -> Instance:
 
 
 def _spec(name: str, generate: Any, *tags: str) -> TaskSpec:
-    return TaskSpec(name, "target", generate, tags=tags, max_turns=12, min_size=SMALL)
+    return TaskSpec(name, "target", generate, tags=tags, min_size=SMALL)
 
 
 TASKS = [
