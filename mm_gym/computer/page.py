@@ -152,6 +152,7 @@ class Page:
         for _ in range(_LOAD_SLICES):
             await self.advance(_SLICE_MS)
             if self._loaded.is_set():
+                await self.call("Page.resetNavigationHistory")  # "back" must not leave the task's page
                 return
         seconds = _LOAD_SLICES * _SLICE_MS / 1000
         raise PageLost(f"{self.spec.url} was not loaded after {seconds:g} s of its clock")
@@ -307,14 +308,20 @@ class Page:
         """Answer a request of the page: its own files, allowed hosts, and nothing else."""
         url, request = params["request"]["url"], {"requestId": params["requestId"]}
         parts = urlsplit(url)
+        document = params.get("resourceType") == "Document"
+        file = None
         if self.spec.root is not None and url.startswith(ORIGIN + "/"):
             file = _file(self.spec.root, unquote(parts.path).lstrip("/"))
-            answer = _fulfilment(file, file.stat().st_mtime_ns) if file else _NOT_FOUND
+        if file is not None:
+            answer = _fulfilment(file, file.stat().st_mtime_ns)
             self.send("Fetch.fulfillRequest", request | answer).add_done_callback(_seen)
+        elif self.spec.root is not None and url.startswith(ORIGIN + "/") and not document:
+            self.send("Fetch.fulfillRequest", request | _NOT_FOUND).add_done_callback(_seen)
         elif parts.scheme in ("http", "https") and parts.hostname in self.spec.allowed_hosts:
             self.send("Fetch.continueRequest", request).add_done_callback(_seen)
         else:
-            blocked = request | {"errorReason": "BlockedByClient"}
+            # an aborted navigation leaves the page where it is; others would show an error page in its place
+            blocked = request | {"errorReason": "Aborted" if document else "BlockedByClient"}
             self.send("Fetch.failRequest", blocked).add_done_callback(_seen)
 
 

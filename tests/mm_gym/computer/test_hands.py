@@ -94,7 +94,7 @@ def test_a_real_button_is_hit_at_its_edges_and_missed_beside_them(
 @pytest.mark.parametrize(
     ("action", "events"),
     [
-        (a.Click(9, 9, "right"), [("mousedown", 2), ("mouseup", 2), ("contextmenu", 2)]),
+        (a.Click(9, 9, "right"), [("mousedown", 2), ("mouseup", 2), ("contextmenu", 2), ("auxclick", 2)]),
         (a.Click(9, 9, "middle"), [("mousedown", 1), ("mouseup", 1), ("auxclick", 1)]),
         (a.Click(9, 9, count=2), [("mousedown", 0), ("mouseup", 0), ("click", 0)] * 2 + [("dblclick", 0)]),
         (a.Click(9, 9, "back"), [("mousedown", 3), ("mouseup", 3), ("auxclick", 3)]),
