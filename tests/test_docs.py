@@ -1,0 +1,85 @@
+"""README and docs are run: every Python block, its printed output, and the commands that train."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def fences(page: Path) -> list[tuple[str, str]]:
+    return FENCE.findall(page.read_text(encoding="utf-8"))
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_python_of_a_page_runs_and_prints_what_the_page_says(page: Path, tmp_path: Path, monkeypatch):
+    """Blocks of a page share a namespace; a `text` block after one is what it prints."""
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "page"}
+    blocks = fences(page)
+    for i, (language, code) in enumerate(blocks):
+        if language != "python":
+            continue
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, f"{page.name}:block {i}", "exec"), namespace)
+        if i + 1 < len(blocks) and blocks[i + 1][0] == "text":
+            assert printed.getvalue() == blocks[i + 1][1]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_and_files_that_a_page_names_are_there(page: Path):
+    text = page.read_text(encoding="utf-8")
+    local = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if not link.startswith("http")]
+    missing = [link for link in local if not (page.parent / link).exists()]
+    named = re.findall(r"(?<![\w/.])((?:configs|train|docs|notebooks)/[\w/.-]+\.(?:yaml|py|md|ipynb))", text)
+    missing += [path for path in named if not (ROOT / path).exists()]
+    assert missing == []
+
+
+@pytest.mark.train
+def test_the_readmes_own_environment_trains_by_the_readmes_command(tmp_path: Path):
+    blocks = fences(ROOT / "README.md")
+    (code,) = [code for language, code in blocks if language == "python" and "class Bars" in code]
+    (command,) = [code for language, code in blocks if language == "bash" and "bars:Bars-v0" in code]
+    (tmp_path / "bars.py").write_text(code)
+    words = shlex.split(command)
+    assert words[:3] == ["accelerate", "launch", "train/grpo.py"]
+    words[2] = str(ROOT / words[2])
+    launcher = Path(sys.executable).with_name("accelerate")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    result = subprocess.run(
+        [str(launcher), *words[1:]],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-3000:]
+    assert "held-out" in result.stdout
+    assert (tmp_path / "runs/bars/model/config.json").is_file()
+    assert (tmp_path / "runs/bars/rollouts.html").is_file()
+
+
+def test_make_targets_that_the_readme_names_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    named = set(re.findall(r"make (\w[\w-]*)", (ROOT / "README.md").read_text()))
+    assert {"quickstart", "test"} <= named
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in named)
