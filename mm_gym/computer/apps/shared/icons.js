@@ -77,6 +77,9 @@ const ICONS = {
 
 /** An icon by name; decoration only, so hidden from the accessibility tree. */
 function icon(name, className) {
-  return h("svg", { class: "icon " + (className || ""), viewBox: "0 0 24 24", "aria-hidden": "true" },
-    h("path", { d: ICONS[name] || ICONS.info }));
+  return h(
+    "svg",
+    { class: "icon " + (className || ""), viewBox: "0 0 24 24", "aria-hidden": "true" },
+    h("path", { d: ICONS[name] || ICONS.info }),
+  );
 }

@@ -65,14 +65,23 @@ function sync(parent, vnodes) {
   const keyOf = (node) => node && node._props && node._props.key;
   const wanted = new Set(vnodes.map((v) => v.props && v.props.key).filter((key) => key !== undefined));
   let node = parent.firstChild;
-  const drop = () => { const next = node.nextSibling; node.remove(); node = next; };
+  const drop = () => {
+    const next = node.nextSibling;
+    node.remove();
+    node = next;
+  };
   for (const vnode of vnodes) {
     while (keyOf(node) !== undefined && keyOf(node) !== null && !wanted.has(keyOf(node))) drop();
     const key = vnode.props && vnode.props.key;
     const match = node && fits(node, vnode) ? node : key === undefined ? null : later(node, vnode);
     if (!match) parent.insertBefore(create(vnode), node);
-    else if (match !== node) { parent.insertBefore(match, node); update(match, vnode); }
-    else { node = node.nextSibling; update(match, vnode); }
+    else if (match !== node) {
+      parent.insertBefore(match, node);
+      update(match, vnode);
+    } else {
+      node = node.nextSibling;
+      update(match, vnode);
+    }
   }
   while (node) drop();
 }
@@ -160,13 +169,30 @@ function applyTheme(theme) {
 
 // -- words and numbers ------------------------------------------------------------------------------------
 
-const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September",
-  "October", "November", "December"];
+const MONTHS = [
+  "January",
+  "February",
+  "March",
+  "April",
+  "May",
+  "June",
+  "July",
+  "August",
+  "September",
+  "October",
+  "November",
+  "December",
+];
 const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 const money = (cents) => "$" + (cents / 100).toFixed(2).replace(/\B(?=(\d{3})+(?!\d)\.)/g, ",");
 const two = (n) => String(n).padStart(2, "0");
-const initials = (name) => name.split(" ").map((w) => w[0]).join("").slice(0, 2);
+const initials = (name) =>
+  name
+    .split(" ")
+    .map((w) => w[0])
+    .join("")
+    .slice(0, 2);
 
 /** Dates are "YYYY-MM-DD" strings, counted in UTC so that no time zone moves them. */
 const day = {
