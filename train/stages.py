@@ -20,14 +20,17 @@ from train.rollouts import RolloutConfig, Rollouts
 from train.tasks import EVALUATION, WARMUP, TaskSource
 from train.warmup import WarmupSettings, warm_up
 
+LAST = "last"
+
 
 def checkpoint_of(args: TrainingArguments) -> str | None:
     """The checkpoint to go on from: `resume_from_checkpoint` is a folder, or "last" for the newest one."""
     wanted = args.resume_from_checkpoint
-    if wanted != "last":
-        return wanted
-    folder = str(args.output_dir)
-    return get_last_checkpoint(folder) if Path(folder).is_dir() else None
+    return _last(Path(str(args.output_dir))) if wanted == LAST else wanted
+
+
+def _last(folder: Path) -> str | None:
+    return get_last_checkpoint(str(folder)) if folder.is_dir() else None
 
 
 def warmed_up(

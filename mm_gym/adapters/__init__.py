@@ -1,0 +1,1 @@
+"""Other projects' environments, unchanged, under the contract of `mm_gym.ChatEnv`."""
