@@ -18,7 +18,7 @@ from mm_gym.mcp.config import MCPConfig
 from mm_gym.mcp.mapping import Action
 from mm_gym.mcp.results import clean
 from mm_gym.mcp.tasksets import MCPTask
-from mm_gym.mcp.xml_calls import Form, ParsedResponse, TextCall, ToolXMLParser
+from mm_gym.mcp.xml_calls import Form, Forms, TextCall, ToolXMLParser
 from mm_gym.tool_calls import parse_tool_calls
 from mm_gym.tools import ToolError
 
@@ -63,8 +63,8 @@ class Response:
     calls: tuple[Resolved, ...] = ()
     ignored: int = 0
     """Calls beyond `parser.max_calls`, which are not run."""
-    form: Any = None
-    """For the format score; see `CallReader.combine`."""
+    form: Form = Form(0.0)  # noqa: RUF009  (frozen)
+    """For the format score."""
 
 
 class CallReader:
@@ -148,20 +148,16 @@ class CallReader:
             if native.error is not None:
                 resolved.append(Resolved("", status="malformed", error=native.error))
             good = None if not resolved else native.error is None
-            return Response(tuple(resolved), max(0, len(native.calls) - limit), good)
+            return Response(tuple(resolved), max(0, len(native.calls) - limit), Form(0.0, good))
         parsed = self.xml.parse(text)
         calls = tuple(self._of_text(call) for call in parsed.calls[:limit])
-        return Response(calls, max(0, len(parsed.calls) - limit), self._form(text, parsed))
+        return Response(calls, max(0, len(parsed.calls) - limit), self.xml.form(text, parsed))
 
-    def _form(self, text: str, parsed: ParsedResponse) -> Form:
-        return self.xml.form(text, parsed)
-
-    def combine(self, forms: Sequence[Any]) -> float:
+    def format_score(self, forms: Forms) -> float:
         """The format score of an episode: of tags, or of native calls (well formed ones among all)."""
-        if not self.native:
-            return self.xml.combine(forms)
-        calls = [form for form in forms if form is not None]
-        return sum(calls) / len(calls) if calls else 0.0
+        if self.native:
+            return forms.valid / forms.calls if forms.calls else 0.0
+        return self.xml.score(forms)
 
     def _of_text(self, call: TextCall | str) -> Resolved:
         if isinstance(call, str):

@@ -26,6 +26,7 @@ from mm_gym.mcp.dotted import load_function
 from mm_gym.mcp.results import ToolResult, find_grade, read_result
 from mm_gym.mcp.rubric import CallRecord, Rubric, RubricRecord, TurnRecord
 from mm_gym.mcp.tasksets import MCPCall, MCPTask, Taskset, load_taskset
+from mm_gym.mcp.xml_calls import Forms
 from mm_gym.stop import StopReason
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class MCPEnv(ChatEnv):
         self.deterministic = checked.replayable  # type: ignore[misc]  # of this instance: its file says so
         self._system_prompt = system_prompt
         self._reader = CallReader(checked)
-        self._rubric = Rubric(checked.rubric, self._reader.combine, checked.compat)
+        self._rubric = Rubric(checked.rubric, self._reader.format_score, checked.compat)
         self._expert = load_function(checked.expert) if checked.expert else None
         if checked.log_level:
             logger.setLevel(checked.log_level.upper())
@@ -182,13 +183,13 @@ class MCPEnv(ChatEnv):
         assert record is not None
         response = self._reader.read(action)
         answers, calls, ended = self._answer(action, response)
-        turn = TurnRecord(action, tuple(calls), response.form, self._reader.combine([response.form]))
-        record.turns.append(turn)
+        turn = TurnRecord(action, tuple(calls), response.form)
+        record.add(turn)
         final = ended is not None or self.turn >= self.max_turns
         try:
             reward, metrics, success = self._grade(record) if final else (0.0, self._metrics(record), False)
         except BaseException:
-            record.turns.pop()  # the turn is not complete; it may be tried again
+            record.undo()  # the turn is not complete; it may be tried again
             raise
         self._made = {}
         return Reply(
@@ -362,9 +363,10 @@ class MCPEnv(ChatEnv):
         return self._rubric.scores(record)
 
     def _turn_metrics(self, turn: TurnRecord, response: Response) -> dict[str, float]:
-        calls = turn.calls
+        calls, forms = turn.calls, Forms()
+        forms.add(turn.form)
         return {
-            "turn_format_compliance": turn.format_compliance,
+            "turn_format_compliance": self._reader.format_score(forms),
             "turn_attempts": float(sum(call.attempt for call in calls)),
             "turn_tool_errors": float(sum(call.status in ("failed", "unknown") for call in calls)),
             "turn_malformed": float(sum(call.status == "malformed" for call in calls)),

@@ -6,13 +6,15 @@ reward = sum of weight * component. Knows records and weights; must not know ser
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mm_gym.mcp.config import RubricConfig
 from mm_gym.mcp.dotted import load_function
 from mm_gym.mcp.tasksets import MCPTask
+from mm_gym.mcp.xml_calls import Form, Forms
 
 COMPONENTS = ("task_completion", "tool_execution", "format_compliance")
 
@@ -40,10 +42,8 @@ class TurnRecord:
 
     response: str
     calls: tuple[CallRecord, ...] = ()
-    form: Any = None
-    """What the parser said of its form; `RubricRecord.format` weighs the forms of all turns."""
-    format_compliance: float = 0.0
-    """Of this response alone."""
+    form: Form = Form(0.0)  # noqa: RUF009  (frozen)
+    """How it is formed."""
 
 
 @dataclass
@@ -54,6 +54,23 @@ class RubricRecord:
     turns: list[TurnRecord] = field(default_factory=list)
     task_score: float | None = None
     """What the evaluation gave; None before it, and for a task without one."""
+    forms: Forms = field(default_factory=Forms)
+    """Of all turns, summed up as they come."""
+    statuses: Counter[str] = field(default_factory=Counter)
+    """Of all calls."""
+
+    def add(self, turn: TurnRecord) -> None:
+        """Take in a turn."""
+        self.turns.append(turn)
+        self.forms.add(turn.form)
+        self.statuses.update(call.status for call in turn.calls)
+
+    def undo(self) -> None:
+        """Take the last turn back: it was not completed."""
+        turns = self.turns[:-1]
+        self.turns, self.forms, self.statuses = [], Forms(), Counter()
+        for turn in turns:
+            self.add(turn)
 
     @property
     def calls(self) -> list[CallRecord]:
@@ -69,25 +86,25 @@ class Rubric:
 
     Args:
         config: Weights and own components.
-        combine: The format score of the turns' forms.
+        format_score: Of the forms of all turns.
         hud: Score as hud-vf-gym: done() is a successful attempt, the task's score is not clipped.
 
     Raises:
         ValueError: An own component does not exist.
     """
 
-    def __init__(self, config: RubricConfig, combine: Callable[[Sequence[Any]], float], hud: bool) -> None:
+    def __init__(self, config: RubricConfig, format_score: Callable[[Forms], float], hud: bool) -> None:
         self.config = config
         self.hud = hud
-        self._combine = combine
+        self._format_score = format_score
         self._own = {entry.name: load_function(entry.function) for entry in config.components}
         self.weights = {**config.weights, **{entry.name: entry.weight for entry in config.components}}
 
     def scores(self, record: RubricRecord) -> dict[str, float]:
         """Every component by name; `task_completion` only once the task has been evaluated."""
         scores = {
-            "tool_execution": tool_execution(record.calls, self.hud),
-            "format_compliance": self._combine([turn.form for turn in record.turns]),
+            "tool_execution": tool_execution(record.statuses, self.hud),
+            "format_compliance": self._format_score(record.forms),
         }
         if record.task_score is not None:
             clip = self.config.clip and not self.hud
@@ -102,15 +119,19 @@ class Rubric:
         return sum(self.weights[name] * score for name, score in scores.items())
 
 
-def tool_execution(calls: Sequence[CallRecord], hud: bool = False) -> float:
+def tool_execution(statuses: Mapping[str, int], hud: bool = False) -> float:
     """Successful attempts among all; 0.0 without any.
 
     An attempt is a well-formed call. In hud-vf-gym `done()` is one that always succeeds, so that a lone
     `done()` scores 1.0; here it is none.
+
+    Args:
+        statuses: How many calls had each status.
+        hud: As hud-vf-gym.
     """
-    attempts = [call for call in calls if call.attempt or (hud and call.status == "done")]
-    good = sum(call.status in ("ok", "done") for call in attempts)
-    return good / len(attempts) if attempts else 0.0
+    good = statuses.get("ok", 0) + (statuses.get("done", 0) if hud else 0)
+    attempts = good + statuses.get("failed", 0) + statuses.get("unknown", 0)
+    return good / attempts if attempts else 0.0
 
 
 def _finite(value: Any, name: str) -> float:

@@ -66,6 +66,25 @@ class Form:
     """Whether its first call is well formed; None without a call."""
 
 
+@dataclass
+class Forms:
+    """How many responses are formed, summed up."""
+
+    count: int = 0
+    xml: float = 0.0
+    calls: int = 0
+    """Responses with a call."""
+    valid: int = 0
+    """Of those, the ones whose first call is well formed."""
+
+    def add(self, form: Form) -> None:
+        """Take in one response."""
+        self.count += 1
+        self.xml += form.xml
+        self.calls += form.call is not None
+        self.valid += form.call is True
+
+
 class CallSyntaxError(ValueError):
     """A call is malformed; the text is for the agent."""
 
@@ -159,19 +178,21 @@ class ToolXMLParser:
         valid = isinstance(parsed.calls[0], TextCall) if parsed.calls else None
         return Form(self.xml_score(text), valid)
 
-    def combine(self, forms: Sequence[Form]) -> float:
-        """The format score of an episode, from 0 to 1: tags and call syntax, weighted."""
-        if not forms:
+    def score(self, forms: Forms) -> float:
+        """The format score of many responses, from 0 to 1: tags and call syntax, weighted."""
+        if not forms.count:
             return 0.0
-        xml = sum(form.xml for form in forms) / len(forms)
-        calls = [form.call for form in forms if form.call is not None]
-        if not calls:
+        xml = forms.xml / forms.count
+        if not forms.calls:
             return xml
-        return self.xml_weight * xml + self.action_weight * sum(calls) / len(calls)
+        return self.xml_weight * xml + self.action_weight * forms.valid / forms.calls
 
     def format_score(self, responses: Sequence[str]) -> float:
-        """`combine` of the responses' forms."""
-        return self.combine([self.form(text) for text in responses])
+        """`score` of the responses' forms."""
+        forms = Forms()
+        for text in responses:
+            forms.add(self.form(text))
+        return self.score(forms)
 
 
 # -- tags ---------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from mm_gym.mcp.config import RubricConfig
 from mm_gym.mcp.rubric import CallRecord, Rubric, RubricRecord, TurnRecord, tool_execution
 from mm_gym.mcp.tasksets import MCPTask
-from mm_gym.mcp.xml_calls import TextCall, ToolXMLParser
+from mm_gym.mcp.xml_calls import Form, Forms, TextCall, ToolXMLParser
 from mm_gym.text import scalar_text
 
 TABLE = [
@@ -77,13 +78,14 @@ def test_weights_are_normalised() -> None:
 
 
 def record(statuses: list[str], score: float | None) -> RubricRecord:
-    task = MCPTask("t", "p", {})
-    turns = [TurnRecord("", (CallRecord("up", {}, status),), form=0.9) for status in statuses]
-    return RubricRecord(task, turns, score)
+    made = RubricRecord(MCPTask("t", "p", {}), task_score=score)
+    for status in statuses:
+        made.add(TurnRecord("", (CallRecord("up", {}, status),), Form(0.9)))
+    return made
 
 
-def mean(forms: Any) -> float:
-    return sum(forms) / len(forms) if forms else 0.0
+def mean(forms: Forms) -> float:
+    return forms.xml / forms.count if forms.count else 0.0
 
 
 def test_the_reward_of_hud_vf_gyms_example() -> None:
@@ -111,9 +113,8 @@ def test_a_raw_tile_as_score_is_clipped_here_and_not_in_hud_vf_gym() -> None:
     ],
 )
 def test_tool_execution(statuses: list[str], ours: float, hud: float) -> None:
-    calls = [CallRecord("x", {}, status) for status in statuses]
-    assert tool_execution(calls) == pytest.approx(ours)
-    assert tool_execution(calls, hud=True) == pytest.approx(hud)
+    assert tool_execution(Counter(statuses)) == pytest.approx(ours)
+    assert tool_execution(Counter(statuses), hud=True) == pytest.approx(hud)
 
 
 PIECES = [
@@ -137,9 +138,10 @@ def fuzz(count: int, seed: int) -> None:
                 at = source.randint(0, len(text))
                 text = text[:at] + source.choice(PIECES) + text[at + source.randint(0, 3) :]
         parser = parsers[number % 4]
-        parsed = parser.parse(text)
+        parsed, forms = parser.parse(text), Forms()
+        forms.add(parser.form(text, parsed))
         assert all(isinstance(call, (str, TextCall)) for call in parsed.calls), text
-        assert 0.0 <= parser.combine([parser.form(text, parsed)]) <= 1.0 + 1e-9, text
+        assert 0.0 <= parser.score(forms) <= 1.0 + 1e-9, text
         if not parser.hud:
             for call in parsed.calls:
                 if isinstance(call, TextCall):
