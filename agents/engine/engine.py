@@ -17,9 +17,11 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from agents.drift import audit
 from agents.engine.config import Budgets, GroupPolicy, RetryPolicy
 from agents.engine.context import EpisodeContext, Rollout
 from agents.engine.loop import run_episode
+from agents.engine.seeds import turn_seed
 from agents.engine.session import EnvSession
 from agents.engine.stream import MessageStream, Stream, TokenStream
 from agents.env_host import EnvRecipe
@@ -48,6 +50,8 @@ class RolloutEngine:
         seed: Of the random streams of sampling.
         rollout: The function that runs one episode, or its dotted path ("package.module:function").
         on_trajectory: Called with each episode when it ends, in a thread (`TrajectoryStore.append`).
+        audit_share: Share of the episodes whose stream is compared with a full render; the differences
+            go into their metrics as `drift_<kind>`.
 
     Example: `RolloutEngine(TransformersPolicy(model, processor)).collect([Task("mm_gym/Pointing-v0")])`
     """
@@ -67,6 +71,7 @@ class RolloutEngine:
         seed: int = 0,
         rollout: str | Rollout = run_episode,
         on_trajectory: Callable[[Trajectory], None] | None = None,
+        audit_share: float = 0.0,
     ) -> None:
         self.policy = policy
         self.renderer: Any = renderer if renderer is not None else getattr(policy, "renderer", None)
@@ -77,6 +82,7 @@ class RolloutEngine:
         self.seed = seed
         self.rollout = _resolve(rollout)
         self.on_trajectory = on_trajectory
+        self.audit_share = audit_share
         self._loop = _LoopThread()
         self._pool = self._loop.run(_make_pool(workers, timeouts, max_open))
         self._gate = self._loop.run(_open_gate())
@@ -228,9 +234,17 @@ class RolloutEngine:
             self._running.discard(context)
             await session.close()
         trajectory = context.seal()
+        if trajectory.turns and self._is_audited(task, sample):
+            drift = await asyncio.to_thread(audit, trajectory, self.renderer)
+            trajectory.metrics |= {f"drift_{kind}": count for kind, count in drift.items()}
         if self.on_trajectory is not None:
             await asyncio.to_thread(self.on_trajectory, trajectory)
         return trajectory
+
+    def _is_audited(self, task: Task, sample: int) -> bool:
+        if isinstance(self.policy, EpisodePolicy):
+            return False
+        return turn_seed(self.seed, task, sample, 0, -1) < self.audit_share * 2**63
 
     def _stream(self, task: Task, name: str) -> Stream:
         if isinstance(self.policy, EpisodePolicy):

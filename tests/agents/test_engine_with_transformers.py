@@ -10,6 +10,7 @@ import torch
 
 from agents import RolloutEngine, Task, TransformersPolicy
 from agents.engine import Budgets
+from agents.metrics import rollout_metrics
 
 
 def group_tasks(groups: int, size: int, **kwargs) -> list[Task]:
@@ -42,7 +43,7 @@ def test_rollouts_with_images_have_the_logprobs_of_one_forward(tiny_vlm):
     model, processor = tiny_vlm
     policy = TransformersPolicy(model, processor)
     budgets = Budgets(max_tokens_per_turn=12, cut_response="step")
-    with RolloutEngine(policy, budgets=budgets) as engine:
+    with RolloutEngine(policy, budgets=budgets, audit_share=0.5) as engine:
         trajectories = engine.collect(group_tasks(3, 2))
         banned = engine.sampling.banned_token_ids
     assert len(trajectories) == 6
@@ -54,3 +55,6 @@ def test_rollouts_with_images_have_the_logprobs_of_one_forward(tiny_vlm):
         kept = [p for p, sampled in zip(t.logprobs, t.loss_mask, strict=True) if sampled]
         assert kept == pytest.approx(recomputed_logprobs(model, policy.renderer, t, banned), abs=1e-4)
     assert engine.open_environments == 0
+    audited = [t for t in trajectories if "drift_join" in t.metrics]
+    assert 0 < len(audited) < 6
+    assert rollout_metrics(audited)["rollout/Pointing/drift_unrenderable"] == 0.0
