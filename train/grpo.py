@@ -20,6 +20,7 @@ from trl import ModelConfig, TrlParser, get_peft_config
 
 from train.arguments import GymGRPOConfig, ScriptArguments
 from train.models import load_model, load_processor, model_folder
+from train.records import record_run
 from train.report import Report
 from train.rollouts import RolloutConfig
 from train.stages import checkpoint_of, warmed_up
@@ -33,6 +34,7 @@ def main() -> None:
     script, rollout, model_args, args = parser.parse_args_and_config()
     output = Path(args.output_dir)
     report = Report(output, main=PartialState().is_main_process)
+    record_run(args, script.members(), write=report.main)
 
     # Model: a name, a path, or "tiny", which is made here.
     folder = model_folder(model_args.model_name_or_path, script, output, seed=args.seed, say=report.say)
