@@ -175,7 +175,7 @@ class EpisodeContext:
         trajectory = self.trajectory
         trajectory.masked, trajectory.reward, trajectory.stop_reason = True, None, reason
         trajectory.episode.stop_reason = str(reason)
-        logger.warning("%s seed %s was lost: %s: %s", self.task.env_id, self.task.seed, failure.kind, failure)
+        logger.info("%s seed %s was lost: %s: %s", self.task.env_id, self.task.seed, failure.kind, failure)
         return trajectory
 
     def seal(self) -> Trajectory:

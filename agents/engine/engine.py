@@ -172,6 +172,20 @@ class RolloutEngine:
             if context.gate is gate:
                 context.interrupt()
 
+    def finish_groups(self, trajectories: Sequence[Trajectory]) -> None:
+        """Do to whole groups what `groups` says about losses, and say what was lost."""
+        lost = sum(t.masked for t in trajectories)
+        if not lost:
+            return
+        if not self.groups.keep_survivors:
+            drop_broken_groups(trajectories)
+        failures: Counter[str] = Counter()
+        for trajectory in trajectories:
+            if trajectory.masked:
+                failures.update(trajectory.failures)
+        kinds = ", ".join(f"{kind} {count}" for kind, count in failures.most_common())
+        logger.warning("%d of %d episodes were lost to failures: %s", lost, len(trajectories), kinds)
+
     # -- collecting ------------------------------------------------------------------------------------
 
     async def _exclusively(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -191,8 +205,7 @@ class RolloutEngine:
 
     async def _collect(self, tasks: list[Task]) -> list[Trajectory]:
         trajectories = await _all(self._sample(task, n, self._gate) for task, n in _numbered(tasks))
-        if not self.groups.keep_survivors:
-            drop_broken_groups(trajectories)
+        self.finish_groups(trajectories)
         return trajectories
 
     async def _sample(self, task: Task, sample: int, gate: asyncio.Event) -> Trajectory:

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.engine.engine import RolloutEngine, drop_broken_groups
+from agents.engine.engine import RolloutEngine
 from agents.types import Task, Trajectory
 
 logger = logging.getLogger(__name__)
@@ -203,8 +203,7 @@ class GroupCollector:
                 return  # whole, but for the next step
             self._live.remove(group)
             trajectories = [e.result() for e in group.episodes]
-            if not self.engine.groups.keep_survivors:
-                drop_broken_groups(trajectories)
+            self.engine.finish_groups(trajectories)
             step.judge(group.index, trajectories, collection)
 
     async def _drop_stale(self, collection: Collection) -> None:

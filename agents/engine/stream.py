@@ -239,7 +239,11 @@ class MessageStream:
                 finish_reason=response.finish_reason,
                 policy_version=self._policy.version,
                 images=len(observation["images"]),
-                metrics={**info.get("metrics", {}), "sampled_tokens": float(response.tokens)},
+                metrics={
+                    **info.get("metrics", {}),
+                    "sampled_tokens": float(response.tokens),
+                    "context_tokens": float(response.context),
+                },
                 tool_calls=list(info.get("tool_calls", [])),
                 error=info["error"]["kind"] if "error" in info else None,
             )

@@ -16,7 +16,7 @@ from agents.engine import Budgets, GroupPolicy, RetryPolicy, RolloutEngine, Time
 from agents.types import Task
 from mm_gym import StopReason
 
-QUICK = Timeouts(reset=20.0, step=0.4, close=2.0)
+QUICK = Timeouts(reset=20.0, step=1.0, close=2.0)
 
 
 def faulty(tmp_path: Path, kind: str, turn: int, times: int = 1, group: int = 0, **kwargs) -> Task:

@@ -77,13 +77,13 @@ def test_unfinished_groups_are_carried_and_finished_later_with_both_versions():
 
 def test_the_step_does_not_wait_for_the_slowest_group():
     def slow_first(index: int) -> Task:
-        return Task(ENV_ID, {"length": 2, "latency": 1.5 if index == 0 else 0.0}, seed=index, group=index)
+        return Task(ENV_ID, {"length": 2, "latency": 2.5 if index == 0 else 0.0}, seed=index, group=index)
 
     with make_engine() as engine:
         collector = GroupCollector(engine, slow_first, 1, partial=PartialRollouts(over_provision=2.0))
         started = time.monotonic()
         assert groups_of(collector.collect(1)) == [1]
-        assert time.monotonic() - started < 1.0
+        assert time.monotonic() - started < 2.0
 
 
 def test_a_carried_group_beyond_the_staleness_cap_is_begun_afresh():

@@ -62,6 +62,8 @@ class Measured:
     seconds: float
     sampled_tokens: int
     images: int
+    cpu: float
+    """Seconds that the process computed: what is left of `seconds` is waiting, or other processes' work."""
     idle: float | None = None
     """Share of the time in which the model did not compute."""
 
@@ -78,15 +80,16 @@ def run_engine(directory: Path, load: Load, lockstep: bool = False) -> Measured:
     budgets = Budgets(max_tokens_per_turn=load.tokens, cut_response="step")
     served = Lockstep(policy, load.episodes) if lockstep else policy
     with RolloutEngine(served, renderer, budgets=budgets, sampling=sampling) as engine:
-        started = time.perf_counter()
+        started, computed = time.perf_counter(), time.process_time()
         trajectories = engine.collect(tasks)
-        seconds = time.perf_counter() - started
+        seconds, cpu = time.perf_counter() - started, time.process_time() - computed
     assert all(len(t.turns) == load.turns for t in trajectories)
     return Measured(
         "engine, lockstep" if lockstep else "engine",
         seconds,
         sum(t.sampled_tokens for t in trajectories),
         sum(len(t.images) for t in trajectories),
+        cpu,
         1.0 - policy.stats.busy_seconds / seconds,
     )
 
@@ -176,9 +179,10 @@ def run_trl(directory: Path, load: Load) -> Measured:
         generate = trainer._generate
 
         def timing(prompts: list[Any]) -> Any:
-            started = time.perf_counter()
+            started, computed = time.perf_counter(), time.process_time()
             timed["output"] = generate(prompts)
             timed["seconds"] = time.perf_counter() - started
+            timed["cpu"] = time.process_time() - computed
             return timed["output"]
 
         trainer._generate = timing
@@ -187,7 +191,11 @@ def run_trl(directory: Path, load: Load) -> Measured:
     calls = sum(len(i) for i in late)
     assert calls == load.episodes * (load.turns - 1), calls
     return Measured(
-        "TRL environment_factory", timed["seconds"], sum(map(sum, masks)), sum(len(i or []) for i in images)
+        "TRL environment_factory",
+        timed["seconds"],
+        sum(map(sum, masks)),
+        sum(len(i or []) for i in images),
+        timed["cpu"],
     )
 
 
@@ -215,13 +223,14 @@ def table(rows: Sequence[Measured], load: Load) -> str:
     lines = [
         f"{load.episodes} episodes x {load.turns} turns x {load.tokens} tokens, an image each, latency "
         f"log-normal (median {load.median * 1000:.0f} ms, sigma {load.sigma:g})",
-        f"{'loop':<26}{'seconds':>9}{'episodes/s':>12}{'speed':>8}{'tokens':>8}{'images':>8}{'idle':>7}",
+        f"{'loop':<26}{'seconds':>9}{'episodes/s':>12}{'speed':>8}{'tokens':>8}{'images':>8}"
+        f"{'CPU s':>8}{'idle':>7}",
     ]
     for row in rows:
         idle = "" if row.idle is None else f"{row.idle:.0%}"
         lines.append(
             f"{row.name:<26}{row.seconds:>9.2f}{load.episodes / row.seconds:>12.2f}"
-            f"{base / row.seconds:>7.1f}x{row.sampled_tokens:>8}{row.images:>8}{idle:>7}"
+            f"{base / row.seconds:>7.1f}x{row.sampled_tokens:>8}{row.images:>8}{row.cpu:>8.1f}{idle:>7}"
         )
     return "\n".join(lines)
 
