@@ -90,7 +90,7 @@ def find_layout(processor: Any) -> Layout:
     if getattr(processor, "image_processor", None) is None:
         return Layout({})
     noise = np.random.default_rng(0)
-    sizes = ((64, 48), (200, 300), (90, 70))
+    sizes = ((64, 48), (700, 1100), (90, 70))  # the second is cut into tiles where a family has them
     pictures = [Image.fromarray(noise.integers(0, 256, (*size, 3), dtype=np.uint8)) for size in sizes]
     apart = [_picture_tensors(processor, [picture]) for picture in pictures]
     together = _picture_tensors(processor, pictures)

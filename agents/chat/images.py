@@ -56,12 +56,13 @@ class ImageTokens:
     Args:
         processor: A processor with an image processor.
         placeholder: The string that the chat template writes for one picture; one control token.
+        touching: The template writes nothing between two neighbouring pictures.
 
     Raises:
         TemplateRefused: The expansion of a picture depends on more than its own size.
     """
 
-    def __init__(self, processor: Any, placeholder: str) -> None:
+    def __init__(self, processor: Any, placeholder: str, *, touching: bool = False) -> None:
         self.processor = processor
         self.tokenizer = processor.tokenizer
         self.placeholder = placeholder
@@ -72,6 +73,8 @@ class ImageTokens:
         self._lock = Lock()
         self._fast = False
         self._learn_layout()
+        self.collapse_needs_pictures = touching and self._runs_on
+        """Neighbouring pictures can't be told apart by their ids."""
 
     # -- one picture ---------------------------------------------------------------------------------------
 
@@ -143,6 +146,8 @@ class ImageTokens:
         Raises:
             ValueError: The ids are not what `expand` makes.
         """
+        if images is None and self.collapse_needs_pictures and self.pad_ids.intersection(ids):
+            raise ValueError("this family puts nothing between neighbouring pictures: pass the pictures too")
         out: list[int] = []
         at = seen = 0
         while at < len(ids):
@@ -183,6 +188,9 @@ class ImageTokens:
             for e in expansions
             for a, b in zip(e.ids, e.ids[1:], strict=False)
         }
+        self._runs_on = any(
+            (self._class(e.ids[-1]), self._class(e.ids[0])) in self._follows for e in expansions
+        )
         classes = {self._class(i) for e in expansions for i in e.ids if i in self._controls}
         self.vision_ids = frozenset(
             i for i in self._controls if self._class(i) in classes or i == self.placeholder_id

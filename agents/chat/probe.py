@@ -119,6 +119,7 @@ class Prober:
             delta_reads_tools=tools_listed and self._delta_reads_tools(tool),
             image=image,
             image_text=image_text,
+            images_touch=image is not None and self._images_touch(image),
             images_first=images_first,
             thinking=self._find_thinking(),
             history_header=header,
@@ -258,6 +259,12 @@ class Prober:
         raise TemplateRefused(
             f"the processor takes pictures but the chat template drops them (none of "
             f"{', '.join(self.placeholders)} is written): take the processor's template, not the tokenizer's"
+        )
+
+    def _images_touch(self, image: str) -> bool:
+        content = [text_block(USER), {"type": "image"}, {"type": "image"}]
+        return image + image in self.template.render(
+            [*self._opening()[:-1], {"role": "user", "content": content}]
         )
 
     def _find_merged(self) -> frozenset[str]:

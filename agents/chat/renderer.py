@@ -84,7 +84,9 @@ class ChatRenderer:
         pictured = getattr(processor, "image_processor", None) is not None
         placeholders = _placeholders(processor) if pictured else []
         self.rules = Prober(self.template, Controls(controls), placeholders).rules()
-        self.images = ImageTokens(processor, self.rules.image) if self.rules.image else None
+        self.images = None
+        if self.rules.image:
+            self.images = ImageTokens(processor, self.rules.image, touching=self.rules.images_touch)
         self.encoder = TextEncoder(self.tokenizer, protected_tokens(self.tokenizer, self.template.source))
         roles = TokenRoles.find(self.tokenizer, processor, self.rules, self.images, vocab_size)
         self.end_of_turn_id: int = roles.end_of_turn

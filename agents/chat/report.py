@@ -201,8 +201,8 @@ def _pictures_cell(renderer: ChatRenderer) -> str:
     if renderer.images is None:
         return "no"
     features = renderer.images.count(Image.new("RGB", (640, 480)))
-    trainable = "" if training_refusal(renderer.processor) else ", trainable"
-    return f"{features} features at 640x480{trainable}"
+    sliced = "" if training_refusal(renderer.processor) else ", sliceable"
+    return f"{features} features at 640x480{sliced}"
 
 
 def _results_cell(renderer: ChatRenderer) -> str:
@@ -224,7 +224,7 @@ _HEADER = (
     "  control tokens. Image processors are always the family's own.",
     "- *exact*: on random conversations the stream equals transformers' rendering of the whole conversation,",
     "  token for token, but for the differences named in the last column.",
-    "- *trainable*: the picture tensors can be cut picture by picture, as TRL's trainer does.",
+    "- *sliceable*: the picture tensors can be cut picture by picture, as a trainer's micro-batches need it.",
     "",
     "| template | tokenizer | rendered | pictures | tool results | turn ends with | differences, choices |",
     "|---|---|---|---|---|---|---|",

@@ -90,6 +90,8 @@ class Rules:
     """The placeholder of one picture; None for text alone."""
     image_text: str
     """What the template writes for one picture, placeholder included."""
+    images_touch: bool
+    """Nothing stands between two neighbouring pictures."""
     images_first: bool
     """Pictures of a message are moved in front of its text."""
     thinking: str

@@ -1,8 +1,8 @@
 """Every chat template that TRL ships: rendered exactly, by properties over random conversations.
 
 The reference is transformers' own pipeline: the whole conversation rendered and tokenized at once. Where the
-probe names a difference between stream and full render (another header in the history, say), the reference text
-is changed in exactly that way before it is tokenized.
+probe names a difference between stream and full render (another header in the history, say), the reference
+text is changed in exactly that way before it is tokenized.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from PIL import Image
 pytest.importorskip("trl")
 
 from agents.chat import ChatRenderer
+from agents.chat.__main__ import trl_table
 from agents.chat.families import processor_for, trl_templates
 from agents.chat.probe import probe_tools
 from agents.chat.rules import Form
@@ -364,7 +366,15 @@ def test_any_chunking_of_turns_gives_the_same_ids_where_full_render_and_stream_a
         assert len(prompt) == len(whole), name
 
 
+def test_the_table_in_the_docs_is_fresh():
+    """Renew it with `python -m agents.chat --table docs/templates.md`."""
+    written = Path(__file__).resolve().parents[2] / "docs" / "templates.md"
+    assert written.read_text(encoding="utf-8") == trl_table(renderer_for)
+    assert len(TEMPLATES) >= 60
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_the_stream_equals_the_full_render_many_times(name):
     @full
