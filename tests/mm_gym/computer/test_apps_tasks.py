@@ -7,11 +7,12 @@ import doctest
 import json
 import pickle
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mm_gym.computer.apps import content, expect, moves
+from mm_gym.computer.apps import catalogue, content, expect, moves
 from mm_gym.computer.tasks import BUILTIN, TAGS, builtin_apps
 
 APPS = {app.name: app for app in builtin_apps()}
@@ -128,6 +129,13 @@ def test_an_answer_is_needed_where_one_is_asked_for_and_compared_without_case():
 )
 def test_a_difference_is_named_by_its_place(expected, actual, said):
     assert expect.difference(expected, actual) == said
+
+
+def test_the_page_about_the_apps_is_up_to_date():
+    docs = Path(__file__).resolve().parents[3] / "docs"
+    written = (docs / "apps.md").read_text(encoding="utf-8")
+    assert written == catalogue.page(list(APPS.values())), "run python -m mm_gym.computer.apps.catalogue docs"
+    assert all((docs / "images" / "apps" / f"{name}.png").is_file() for name in APPS)
 
 
 def test_documented_examples_run():

@@ -158,7 +158,7 @@ def assign(rng: Rng, level: int) -> Instance:
     card["owner"] = pick(rng, [p for p in draft.options["people"] if p != card["owner"]])
     labels = some(rng, [x for x in LABELS if x not in card["labels"]], level - 1)
     card["labels"] = sorted([*card["labels"], *labels])
-    extra = f" and add the labels {', '.join(labels)}" if labels else ""
+    extra = f" and add the label{'s' * (len(labels) > 1)} {' and '.join(labels)}" if labels else ""
     goal = phrase(
         rng,
         ("Make {who} the owner of the card “{x}”{extra}.", "Assign “{x}” to {who}{extra}."),
