@@ -6,9 +6,11 @@ import json
 import sys
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 
+import mm_gym
 from mm_gym.computer.actions import Click, Terminate, Type
 from mm_gym.computer.apps.mail.app import _solve_file
 from mm_gym.computer.screen_env import Query
@@ -93,6 +95,48 @@ def test_a_random_policy_fails(stage):
 def test_a_random_policy_seldom_succeeds_on_the_tiny_screens(tiny_stage):
     lucky = [random_episode(tiny_stage, name, seed, 3) for name in TINY for seed in range(4)]
     assert sum(lucky) <= len(lucky) * 0.25
+
+
+APPS = sorted({name.split("/")[0] for name in NAMES})
+
+
+@pytest.mark.parametrize("app", APPS)
+def test_the_environment_plays_the_app_with_its_expert(browser, app):
+    name = next(n for n in NAMES if n.startswith(app + "/"))
+    env = gymnasium.make("mm_gym/ComputerUse-v0", task=name)
+    try:
+        episode = mm_gym.play(env, mm_gym.expert(env), seed=5)
+    finally:
+        env.close()
+    assert episode.success
+    assert episode.episode_return == 1.0
+    assert all(image.shape == (480, 640, 3) for image in episode.images)
+
+
+DIFFING = """(() => {
+  let seed = 7;
+  const random = (n) => (seed = (seed * 1103515245 + 12345) % 2147483648) % n;
+  const parent = document.createElement("div"), wrong = [];
+  let kept = new Map();
+  for (let round = 0; round < 300; round++) {
+    const keys = [...Array(8).keys()].filter(() => random(3)).sort(() => random(3) - 1);
+    const keyed = (k) => h("p", { key: "k" + k }, "t" + k + round);
+    const node = (k) => (k < 5 ? keyed(k) : k < 7 ? h("b", null, "u" + k) : "x");
+    sync(parent, keys.map(node));
+    const texts = [...parent.childNodes].map((n) => n.textContent).join("|");
+    const expected = keys.map((k) => (k < 5 ? "t" + k + round : k < 7 ? "u" + k : "x")).join("|");
+    if (texts !== expected) wrong.push([round, texts, expected]);
+    const now = new Map([...parent.children].filter((n) => n._props.key).map((n) => [n._props.key, n]));
+    for (const [key, it] of now) if ((kept.get(key) ?? it) !== it) wrong.push([round, "renewed", key]);
+    kept = now;
+  }
+  return wrong;
+})()"""
+
+
+def test_drawing_again_gives_the_described_children_and_keeps_nodes_with_keys(stage):
+    stage.show(SPECS["mail/star"], instance_of("mail/star", 0))
+    assert Query(stage.screen, stage.size, "0").evaluate(DIFFING) == []
 
 
 # -- side effects ----------------------------------------------------------------------------------------

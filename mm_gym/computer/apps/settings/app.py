@@ -286,12 +286,7 @@ def option(rng: Rng, level: int) -> Instance:
 
 
 def slider(rng: Rng, level: int) -> Instance:
-    draft_kinds = ("slider",)
-    while True:  # four pages may hold no slider
-        state = rng.bit_generator.state
-        if _items(_settings(rng, level), *draft_kinds):
-            rng.bit_generator.state = state
-            return _change(rng, level, draft_kinds, 1)
+    return _change(rng, max(2, level), ("slider",), 1 if level < 3 else 2)
 
 
 def several(rng: Rng, level: int) -> Instance:
