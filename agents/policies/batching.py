@@ -10,9 +10,9 @@ import concurrent.futures
 import hashlib
 import inspect
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,6 +22,8 @@ from transformers import DynamicCache
 from agents.policies import kv
 from agents.policies.sampling import Sampler
 from agents.types import FinishReason, Request, Response
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -99,13 +101,22 @@ class Decoder:
         renderer: Gives `model_inputs(token_ids, images)` and `pad_id`.
         prefixes: Kept keys and values; with `max_bytes` 0 nothing is kept and nothing shared.
         stats: Counted into.
+        max_prefill_tokens: Largest rows times width that new requests are computed in.
     """
 
-    def __init__(self, model: Any, renderer: Any, prefixes: kv.PrefixStore, stats: PolicyStats) -> None:
+    def __init__(
+        self,
+        model: Any,
+        renderer: Any,
+        prefixes: kv.PrefixStore,
+        stats: PolicyStats,
+        max_prefill_tokens: int = 32_768,
+    ) -> None:
         self.model = model
         self.renderer = renderer
         self.prefixes = prefixes
         self.stats = stats
+        self.max_prefill_tokens = max_prefill_tokens
         self.device = next(model.parameters()).device
         self.jobs: list[Job] = []
         self.batch: kv.Batch | None = None
@@ -119,9 +130,9 @@ class Decoder:
         started = time.perf_counter()
         if self.jobs:
             self._decode()
-        arrivals = [job for job in arrivals if not job.done.cancelled()]
-        if arrivals:
-            self._admit(arrivals)
+        waiting = [job for job in arrivals if not job.done.cancelled()]
+        for part in within(waiting, self.max_prefill_tokens, lambda job: len(job.request.token_ids)):
+            self._admit(part)
         self._release()
         self.stats.busy_seconds += time.perf_counter() - started
 
@@ -258,6 +269,9 @@ class Decoder:
     def _extra_inputs(self, parts: Sequence[dict[str, torch.Tensor]], width: int) -> dict[str, torch.Tensor]:
         """What the model takes beside ids, mask and positions: per image, and per token padded."""
         keys = {key for part in parts for key in part} & self._accepted - {"input_ids", "attention_mask"}
+        dropped = {key for part in parts for key in part if key.startswith("pixel_values")} - keys
+        if dropped:  # a forward without its pictures would run and say nothing
+            raise TypeError(f"{type(self.model).__name__}.forward takes no {', '.join(sorted(dropped))}")
         out: dict[str, torch.Tensor] = {}
         for key in sorted(keys):
             if key.endswith("token_type_ids"):
@@ -293,6 +307,22 @@ class Decoder:
         left = [row for row, job in enumerate(self.jobs) if job.finish_reason is None]
         self.batch = kv.select(self.batch, left)
         self.jobs = [self.jobs[row] for row in left]
+
+
+def within(items: Sequence[T], limit: int, width: Callable[[T], int]) -> Iterator[list[T]]:
+    """Parts of `items` (by width, so that little is padding) whose count times largest width fits `limit`.
+
+    >>> list(within([5, 1, 2, 9], 6, lambda n: n))
+    [[1, 2], [5], [9]]
+    """
+    part: list[T] = []
+    for item in sorted(items, key=width):
+        if part and (len(part) + 1) * width(item) > limit:
+            yield part
+            part = []
+        part.append(item)
+    if part:
+        yield part
 
 
 def _content(ids: Sequence[int], images: Sequence[Image.Image]) -> str:

@@ -35,6 +35,8 @@ class TransformersPolicy:
         renderer: An `agents.ChatRenderer`, or the processor or tokenizer to make one from.
         max_batch: Episodes decoded at once.
         prefix_cache_gib: Memory for kept keys and values; 0 recomputes the stream each turn.
+        max_prefill_tokens: Prompts and observations are computed in batches of at most this size (rows times
+            longest): what bounds the memory of a step in which many arrive.
         max_context: Largest prompt plus `max_tokens`; default the model's own limit.
         batch_invariant: Compute each request alone and whole: slower, exact under any timing.
     """
@@ -46,6 +48,7 @@ class TransformersPolicy:
         *,
         max_batch: int = 64,
         prefix_cache_gib: float = 1.0,
+        max_prefill_tokens: int = 32_768,
         max_context: int | None = None,
         batch_invariant: bool = False,
     ) -> None:
@@ -59,6 +62,7 @@ class TransformersPolicy:
         self.max_batch = 1 if alone else max_batch
         self.batch_invariant = batch_invariant
         self.prefixes = kv.PrefixStore(0 if alone else int(prefix_cache_gib * 2**30))
+        self.max_prefill_tokens = max_prefill_tokens
         self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -115,7 +119,7 @@ class TransformersPolicy:
     # -- the batching loop, in its own thread ---------------------------------------------------------
 
     def _loop(self) -> None:
-        decoder = Decoder(self.model, self.renderer, self.prefixes, self.stats)
+        decoder = Decoder(self.model, self.renderer, self.prefixes, self.stats, self.max_prefill_tokens)
         with torch.inference_mode():
             while not self._stopping.is_set():
                 jobs = self._receive(wait=not decoder.jobs, room=self.max_batch - len(decoder.jobs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 
 import numpy as np
@@ -85,6 +86,27 @@ def test_a_row_of_a_batch_is_what_it_is_alone(make_policy):
         assert one.finish_reason == "length"
 
 
+def test_many_arrivals_are_computed_in_parts_that_fit(make_policy):
+    policy, whole = make_policy(max_prefill_tokens=80), make_policy()
+    requests = varied(policy)
+    shapes: list[tuple[int, int]] = []
+    forward = policy.model.forward
+
+    @functools.wraps(forward)
+    def recording(*args, **kwargs):
+        shapes.append(tuple(kwargs["input_ids"].shape))
+        return forward(*args, **kwargs)
+
+    policy.model.forward = recording
+    try:
+        responses = generate(policy, *requests)
+    finally:
+        del policy.model.forward
+    longest = max(len(r.token_ids) for r in requests)
+    assert all(rows * width <= max(80, longest) for rows, width in shapes)
+    assert [r.token_ids for r in responses] == [r.token_ids for r in generate(whole, *requests)]
+
+
 def test_batch_invariant_tokens_and_logprobs_are_bit_for_bit_equal(make_policy):
     policy = make_policy(batch_invariant=True)
     together = generate(policy, *varied(policy))
@@ -161,6 +183,15 @@ def test_new_weights_forget_the_kept_prefixes(make_policy, tiny_vlm):
             weight.copy_(original)
     assert changed == fresh
     assert changed.logprobs != before.logprobs
+
+
+def test_a_forward_that_takes_no_pixels_is_not_run_without_them(make_policy, tiny_vlm, monkeypatch):
+    model, _ = tiny_vlm
+    forward = model.forward
+    monkeypatch.setattr(model, "forward", lambda input_ids, **kwargs: forward(input_ids, **kwargs))
+    policy = make_policy()
+    with pytest.raises(GenerationFailure, match="takes no pixel_values"):
+        generate(policy, request(policy, "Look.", [picture(1)]))
 
 
 def test_stop_ids_end_a_turn_and_stay_in_it(make_policy):
