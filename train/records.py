@@ -25,7 +25,7 @@ def environment_records(members: Sequence[EnvMember]) -> list[dict[str, Any]]:
     for member in members:
         env = gymnasium.make(member.id, **member.kwargs)
         try:
-            own = getattr(env.unwrapped, "run_record", dict)()
+            own: dict[str, Any] = getattr(env.unwrapped, "run_record", dict)()
         finally:
             env.close()
         given = {"id": member.id, "weight": member.weight, "kwargs": member.kwargs, "options": member.options}

@@ -30,7 +30,7 @@ except ImportError as error:
 
 from mm_gym.errors import EnvironmentFailure
 from mm_gym.mcp.config import Limits
-from mm_gym.mcp.loop import on_fork
+from mm_gym.mcp.loop import is_current, on_loss
 from mm_gym.mcp.results import clean
 from mm_gym.mcp.server_spec import ServerSpec
 from mm_gym.mcp.stdio import StdioTransport
@@ -124,6 +124,10 @@ class Connection:
         """Whether the connection may be used again."""
         return not self._broken and (self._stdio is None or self._stdio.alive)
 
+    def give_up(self) -> None:
+        """Never use it again; `close` will not wait for it."""
+        self._broken = True
+
     async def call(self, name: str, arguments: Mapping[str, Any], timeout: float, episode: str) -> Any:
         """Call a tool.
 
@@ -194,6 +198,7 @@ class Session:
 
     def __init__(self, connections: Sequence[Connection]) -> None:
         self.connections = list(connections)
+        self.loop = asyncio.get_running_loop()
         self.episode = uuid.uuid4().hex
         self._routes: dict[str, tuple[Connection, str]] = {}
         self.tools: list[ServerTool] = []
@@ -232,7 +237,13 @@ class Session:
 
     @property
     def alive(self) -> bool:
-        return all(connection.alive for connection in self.connections)
+        """Whether calls can be made: in this process, on its loop, with sound connections."""
+        return is_current(self.loop) and all(connection.alive for connection in self.connections)
+
+    def give_up(self) -> None:
+        """Use its connections no more, after one that did not even time out."""
+        for connection in self.connections:
+            connection.give_up()
 
 
 _idle: dict[str, list[Connection]] = defaultdict(list)
@@ -241,13 +252,13 @@ _open: set[Connection] = set()
 
 
 def _forget() -> None:
-    """In a forked child: the parent's connections are not ours."""
+    """Connections of a loop that is lost, or of a parent process, are not ours."""
     _idle.clear()
     _shared.clear()
     _open.clear()
 
 
-on_fork(_forget)
+on_loss(_forget)
 
 
 async def open_session(specs: Sequence[ServerSpec], limits: Limits, servers: str) -> Session:

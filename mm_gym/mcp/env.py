@@ -381,7 +381,7 @@ class MCPEnv(ChatEnv):
         limits = self.config.limits
         work = open_session(self.tasks.servers(index), limits, self.config.servers)
         try:
-            return loop.run(work, limits.connect + 30)
+            return loop.run(work, limits.connect)
         except TimeoutError as error:
             raise EnvironmentFailure(f"the servers did not start: {error}", kind="timeout") from error
 
@@ -421,14 +421,15 @@ class MCPEnv(ChatEnv):
                 "this episode's servers are gone: start it anew with reset()", kind="server"
             )
         try:
-            raw = loop.run(session.call(tool, arguments, timeout), timeout + 10)
-        except TimeoutError as error:  # the loop itself is held up, by an in-process server that blocks it
+            raw = loop.run(session.call(tool, arguments, timeout), timeout)
+        except TimeoutError as error:  # an in-process server that can't be interrupted
+            session.give_up()
             raise EnvironmentFailure(f"{tool!r}: {error}", kind="timeout") from error
         return read_result(raw, self.config.limits, self.tasks.secrets)
 
     def _release(self, broken: bool = False) -> None:
         session, self._session = self._session, None
-        if session is not None:
+        if session is not None and loop.is_current(session.loop):
             from mm_gym.mcp.client import close_session
 
             loop.spawn(close_session(session, "own" if broken else self.config.servers))

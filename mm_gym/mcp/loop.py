@@ -18,11 +18,20 @@ T = TypeVar("T")
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _forget: list[Callable[[], None]] = []
+_fork_forget: list[Callable[[], None]] = []
+
+SLACK = 10.0
+"""Seconds beyond a work's own time-out, after which the loop itself is suspected."""
+
+
+def on_loss(forget: Callable[[], None]) -> None:
+    """Register what to forget when the loop is lost, by a fork or since it was given up: what lives on it."""
+    _forget.append(forget)
 
 
 def on_fork(forget: Callable[[], None]) -> None:
-    """Register what a forked child must forget: objects that belong to the parent's loop."""
-    _forget.append(forget)
+    """Register what a forked child must forget: what belongs to the parent."""
+    _fork_forget.append(forget)
 
 
 def background_loop() -> asyncio.AbstractEventLoop:
@@ -35,19 +44,30 @@ def background_loop() -> asyncio.AbstractEventLoop:
         return _loop
 
 
+def is_current(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether `loop` is this process's: not a parent's, not one that was given up."""
+    return loop is _loop
+
+
 def run(work: Coroutine[Any, Any, T], timeout: float) -> T:
     """Run a coroutine on the loop and wait for it, from any thread but the loop's own.
 
+    Args:
+        work: It should end by itself within `timeout` seconds; `SLACK` more are waited.
+        timeout: In seconds.
+
     Raises:
-        TimeoutError: It took more than `timeout` seconds; it is cancelled.
+        TimeoutError: It did not. It is cancelled; a loop that something blocks is given up for a new one.
     """
-    future = asyncio.run_coroutine_threadsafe(work, background_loop())
+    loop = background_loop()
+    future = asyncio.run_coroutine_threadsafe(work, loop)
     try:
-        return future.result(timeout)
+        return future.result(timeout + SLACK)
     except FutureTimeout:
-        if not future.done():
-            future.cancel()
-        raise TimeoutError(f"no answer within {timeout:g} s") from None
+        future.cancel()
+        if not _answers(loop):
+            _give_up(loop)
+        raise TimeoutError(f"no answer within {timeout + SLACK:g} s") from None
     except KeyboardInterrupt:
         future.cancel()
         raise
@@ -58,11 +78,28 @@ def spawn(work: Coroutine[Any, Any, Any]) -> None:
     asyncio.run_coroutine_threadsafe(work, background_loop())
 
 
+def _answers(loop: asyncio.AbstractEventLoop, seconds: float = 1.0) -> bool:
+    answered = threading.Event()
+    loop.call_soon_threadsafe(answered.set)
+    return answered.wait(seconds)
+
+
+def _give_up(loop: asyncio.AbstractEventLoop) -> None:
+    """Leave a blocked loop to itself: its thread can't be stopped, and what lives on it is lost."""
+    global _loop
+    with _lock:
+        if _loop is not loop:
+            return
+        _loop = None
+    for forget in _forget:
+        forget()
+
+
 def _after_fork() -> None:
     global _loop, _lock
     _lock = threading.Lock()
     _loop = None
-    for forget in _forget:
+    for forget in (*_forget, *_fork_forget):
         forget()
 
 

@@ -169,7 +169,8 @@ def test_a_large_text_below_the_limit_is_cut_and_said(hostile_row: Any) -> None:
 
 def test_a_hundred_megabytes_are_refused_without_taking_memory(hostile_row: Any) -> None:
     psutil = pytest.importorskip("psutil")
-    with environment(hostile_row(act="big", bytes=100_000_000)) as env:
+    limits = {**CONFIG["limits"], "call": 30}
+    with environment(hostile_row(act="big", bytes=100_000_000), limits=limits) as env:
         env.reset(seed=0)
         before = psutil.Process().memory_info().rss
         with pytest.raises(mm_gym.EnvironmentFailure, match="message of more than"):
@@ -211,7 +212,69 @@ def test_many_broken_episodes_leave_nothing_open(hostile_row: Any) -> None:
     deadline = time.monotonic() + 8
     while open_connections() > before and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert open_connections() == before
+    assert open_connections() <= before
+
+
+def blocking_server(how: str) -> Any:
+    """A server in this process whose tool blocks a worker thread, or the loop itself."""
+    from mcp.server.mcpserver import MCPServer
+
+    server = MCPServer("blocking", log_level="ERROR")
+
+    if how == "thread":
+
+        @server.tool()
+        def act() -> str:
+            time.sleep(4)
+            return "late"
+
+    else:
+
+        @server.tool(name="act")
+        async def act_in_loop() -> str:
+            time.sleep(4)
+            return "late"
+
+    return server
+
+
+@pytest.mark.parametrize("how", ["thread", "loop"])
+def test_a_server_in_this_process_that_blocks_is_given_up(how: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr("mm_gym.mcp.loop.SLACK", 0.3)
+    module = sys.modules.setdefault("blocking_server_module", sys.modules[blocking_server.__module__])
+    row = {
+        "prompt": "Go.",
+        "mcp_config": {"b": {"python": f"{module.__name__}:blocking_server", "kwargs": {"how": how}}},
+    }
+    sys.modules.setdefault(module.__name__, module)
+    mapping = {"act": {"_tool": "act"}}
+    with environment(row, action_mappings=mapping, limits={"call": 0.3}) as env:
+        env.reset(seed=0)
+        start = time.monotonic()
+        for _ in range(2):
+            with pytest.raises(mm_gym.EnvironmentFailure):
+                env.step("<tool>act()</tool>")
+        assert time.monotonic() - start < 3
+        env.reset(seed=0)  # on a loop that answers
+        assert env.step("<tool>done()</tool>")[2]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_does_not_use_its_parents_servers(hostile_row: Any) -> None:
+    with environment(hostile_row()) as env:
+        env.reset(seed=0)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            with contextlib.suppress(mm_gym.EnvironmentFailure):
+                env.step("<tool>act(1)</tool>")
+                status = 2
+            with contextlib.suppress(Exception):
+                env.reset(seed=0)
+                status = 0 if status == 1 and env.step("<tool>act(1)</tool>")[4]["tool_calls"] else status
+            os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert env.step("<tool>act(2)</tool>")[4]["tool_calls"][0]["status"] == "ok"
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads /proc")
