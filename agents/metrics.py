@@ -102,7 +102,7 @@ def repetition(token_ids: Sequence[int], n: int = NGRAM) -> float:
     return 1.0 - len(distinct) / count
 
 
-def wilson_interval(successes: int, total: int, z: float = 1.96) -> tuple[float, float]:
+def wilson_interval(successes: float, total: int, z: float = 1.96) -> tuple[float, float]:
     """The Wilson score interval of a share, 95% by default; (0.0, 1.0) without any observation."""
     if total == 0:
         return 0.0, 1.0
