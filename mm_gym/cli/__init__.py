@@ -56,7 +56,7 @@ def checkout() -> Path | None:
 
 def _load(entry: metadata.EntryPoint) -> Callable[..., Any]:
     root = checkout()
-    if root is not None and str(root) not in sys.path:
+    if root is not None and sys.path[0] != str(root):
         sys.path.insert(0, str(root))  # ahead of an installed package that is called `agents` too
     try:
         return entry.load()
