@@ -31,9 +31,10 @@ disable-component-update disable-sync disable-domain-reliability disable-breakpa
 disable-default-apps disable-extensions disable-hang-monitor disable-prompt-on-repost
 disable-ipc-flooding-protection disable-renderer-backgrounding disable-backgrounding-occluded-windows
 disable-background-timer-throttling metrics-recording-only password-store=basic use-mock-keychain mute-audio
-hide-scrollbars disable-smooth-scrolling font-render-hinting=none force-color-profile=srgb disable-lcd-text
-disable-partial-raster force-device-scale-factor=1 lang=en-US log-level=3 block-new-web-contents disable-notifications
-deny-permission-prompts force-webrtc-ip-handling-policy=disable_non_proxied_udp
+hide-scrollbars disable-smooth-scrolling font-render-hinting=none force-color-profile=srgb
+disable-lcd-text disable-partial-raster force-device-scale-factor=1 lang=en-US log-level=3
+block-new-web-contents
+disable-notifications deny-permission-prompts force-webrtc-ip-handling-policy=disable_non_proxied_udp
 enable-blink-features=ComputedAccessibilityInfo
 disable-features=Translate,MediaRouter,OptimizationHints,DialMediaRouteProvider,DeferRendererTasksAfterInput
 """

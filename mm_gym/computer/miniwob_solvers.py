@@ -5,13 +5,31 @@ Each reads the goal's words and looks elements up on the page; it acts with the 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 
-from mm_gym.computer.actions import Action, Keys, Type
-from mm_gym.computer.tasks import PageQuery, click
+from mm_gym.computer.actions import Action, Click, Keys, Type
+from mm_gym.computer.tasks import PageQuery
 
 Solver = Callable[[PageQuery, str], Iterator[Action]]
+
+
+def hit(page: PageQuery, selector: str, text: str | None = None, index: int = 0) -> Click:
+    """A click on an element where nothing covers it: MiniWoB++ lets things overlap.
+
+    Raises:
+        LookupError: There is no such element, or it is covered everywhere.
+    """
+    box = page.find(selector, text, index)
+    spots = [box.at(x / 10, y / 10) for y in (5, 2, 8, 1, 9) for x in (5, 2, 8, 1, 9)]
+    tops = page.evaluate(
+        f"({json.dumps(spots)}).map(([x, y]) => {{const e = document.elementFromPoint(x, y);"
+        f"const s = {json.dumps(selector)}; return Boolean(e && (e.closest(s) || e.querySelector(s)));}})"
+    )
+    if True not in tops:
+        raise LookupError(f"{selector!r} (text={text!r}) is covered everywhere")
+    return Click(*spots[tops.index(True)])
 
 
 def _quoted(goal: str) -> list[str]:
@@ -20,7 +38,7 @@ def _quoted(goal: str) -> list[str]:
 
 def _click_first(selector: str) -> Solver:
     def solve(page: PageQuery, goal: str) -> Iterator[Action]:
-        yield click(page.find(selector))
+        yield hit(page, selector)
 
     return solve
 
@@ -29,69 +47,68 @@ def _click_named(selector: str) -> Solver:
     """Click the element whose text the goal quotes."""
 
     def solve(page: PageQuery, goal: str) -> Iterator[Action]:
-        yield click(page.find(selector, text=_quoted(goal)[0]))
+        yield hit(page, selector, text=_quoted(goal)[0])
 
     return solve
 
 
 def _click_sequence(page: PageQuery, goal: str) -> Iterator[Action]:
-    yield click(page.find("#subbtn"))
-    yield click(page.find("#subbtn2"))
+    yield hit(page, "#subbtn")
+    yield hit(page, "#subbtn2")
 
 
 def _focus_nth(page: PageQuery, goal: str) -> Iterator[Action]:
     number = re.search(r"(\d+)(?:st|nd|rd|th)", goal)
-    yield click(page.find("#area input", index=int(number[1]) - 1 if number else 0))
+    yield hit(page, "#area input", index=int(number[1]) - 1 if number else 0)
 
 
 def _enter_text(page: PageQuery, goal: str) -> Iterator[Action]:
-    yield click(page.find("#tt"))
+    yield hit(page, "#tt")
     yield Type(_quoted(goal)[0])
-    yield click(page.find("#subbtn"))
+    yield hit(page, "#subbtn")
 
 
 def _enter_password(page: PageQuery, goal: str) -> Iterator[Action]:
     for field in ("#password", "#verify"):
-        yield click(page.find(field))
+        yield hit(page, field)
         yield Type(_quoted(goal)[0])
-    yield click(page.find("#subbtn"))
+    yield hit(page, "#subbtn")
 
 
 def _login(page: PageQuery, goal: str) -> Iterator[Action]:
     for field, text in zip(("#username", "#password"), _quoted(goal), strict=True):
-        yield click(page.find(field))
+        yield hit(page, field)
         yield Type(text)
-    yield click(page.find("#subbtn"))
+    yield hit(page, "#subbtn")
 
 
 def _click_color(page: PageQuery, goal: str) -> Iterator[Action]:
     wanted = re.search(r"(\w+) (?:colored )?box", goal)
-    yield click(page.find(f'#area .color[data-color="{wanted[1] if wanted else ""}"]'))
+    yield hit(page, f'#area .color[data-color="{wanted[1] if wanted else ""}"]')
 
 
 def _click_dialog(page: PageQuery, goal: str) -> Iterator[Action]:
-    yield click(page.find("button.ui-button"))
+    yield hit(page, "button.ui-button")
 
 
 def _click_dialog_2(page: PageQuery, goal: str) -> Iterator[Action]:
     wanted = _quoted(goal)[0]
     if wanted.lower() == "x":
-        yield click(page.find(".ui-dialog-titlebar-close"))
+        yield hit(page, ".ui-dialog-titlebar-close")
     else:
-        yield click(page.find(".ui-dialog-buttonset button", text=wanted))
+        yield hit(page, ".ui-dialog-buttonset button", text=wanted)
 
 
 def _click_tab(page: PageQuery, goal: str) -> Iterator[Action]:
     number = re.search(r"Tab #?(\d+)", goal)
-    yield click(
-        page.find("#tabs-nav a, #area ul a, .ui-tabs-nav a", index=int(number[1]) - 1 if number else 0)
-    )
+    index = int(number[1]) - 1 if number else 0
+    yield hit(page, ".ui-tabs-nav a", index=index)
 
 
 def _click_option(page: PageQuery, goal: str) -> Iterator[Action]:
     wanted = re.match(r"Select (.*) and click Submit", goal)
-    yield click(page.find("#area label", text=wanted[1] if wanted else ""))
-    yield click(page.find("#subbtn"))
+    yield hit(page, "#area label", text=wanted[1] if wanted else "")
+    yield hit(page, "#subbtn")
 
 
 def _click_checkboxes(page: PageQuery, goal: str) -> Iterator[Action]:
@@ -99,15 +116,15 @@ def _click_checkboxes(page: PageQuery, goal: str) -> Iterator[Action]:
     names = [n.strip() for n in wanted[1].split(",")] if wanted else []
     for name in names:
         if name != "nothing":
-            yield click(page.find("#area label", text=name))
-    yield click(page.find("#subbtn"))
+            yield hit(page, "#area label", text=name)
+    yield hit(page, "#subbtn")
 
 
 def _enter_text_2(page: PageQuery, goal: str) -> Iterator[Action]:
     text = _quoted(goal)[0]
-    yield click(page.find("#tt"))
+    yield hit(page, "#tt")
     yield Type(text.upper() if "upper case" in goal else text.lower())
-    yield click(page.find("#subbtn"))
+    yield hit(page, "#subbtn")
 
 
 def _arithmetic(page: PageQuery, goal: str) -> Iterator[Action]:
@@ -116,18 +133,18 @@ def _arithmetic(page: PageQuery, goal: str) -> Iterator[Action]:
     assert parts is not None
     left, right = int(parts[1]), int(parts[3])
     answer = {"+": left + right, "-": left - right, "x": left * right}[parts[2]]
-    yield click(page.find("#math-answer"))
+    yield hit(page, "#math-answer")
     yield Type(str(answer))
-    yield click(page.find("#subbtn"))
+    yield hit(page, "#subbtn")
 
 
 def _copy_paste(page: PageQuery, goal: str) -> Iterator[Action]:
-    yield click(page.find("textarea"))
+    yield hit(page, "textarea")
     yield Keys(("Control", "a"))
     yield Keys(("Control", "c"))
-    yield click(page.find("#answer-input"))
+    yield hit(page, "#answer-input")
     yield Keys(("Control", "v"))
-    yield click(page.find("#subbtn"))
+    yield hit(page, "#subbtn")
 
 
 SOLVERS: dict[str, Solver] = {

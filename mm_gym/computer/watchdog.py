@@ -43,14 +43,18 @@ def main(profile: str, lifeline: int, read_fd: int, write_fd: int, user: str, co
     lifeline, read_fd, write_fd = (_moved(fd) for fd in (lifeline, read_fd, write_fd))
     os.dup2(read_fd, 3)
     os.dup2(write_fd, 4)
-    browser = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        cwd=profile,
-        pass_fds=(3, 4),
-        preexec_fn=lambda: _prepare_child(user),  # safe: there are no threads here
-    )
+    try:
+        browser = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            cwd=profile,
+            pass_fds=(3, 4),
+            preexec_fn=lambda: _prepare_child(user),  # safe: there are no threads here
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        shutil.rmtree(profile, ignore_errors=True)
+        sys.exit(f"{command[0]} cannot be run: {error}")
     for fd in (3, 4, read_fd, write_fd):
         os.close(fd)
     try:

@@ -23,6 +23,17 @@ def browser() -> None:
         pytest.skip(str(missing))
 
 
+@pytest.fixture(scope="module")
+def shared_browser(browser: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps one browser running for a module's tests (the last screen's close would end it)."""
+    folder = tmp_path_factory.mktemp("shared")
+    (folder / "index.html").write_text("shared")
+    held = Screen()
+    held.open(PageSpec(folder, "index.html", (100, 100)), warm=False)
+    yield
+    held.close()
+
+
 @pytest.fixture
 def screen(browser: None) -> Iterator[Screen]:
     """A screen, closed at the end."""

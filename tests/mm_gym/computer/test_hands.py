@@ -12,8 +12,9 @@ from mm_gym.computer.actions import ActionError
 from mm_gym.computer.dialects import DIALECTS, View, dialect
 from mm_gym.computer.page import PageSpec
 from mm_gym.computer.screen import Screen
+from mm_gym.tool_calls import ToolCall
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_browser")]
 
 LOG = """<style>body{margin:0}</style><body><script>
 window.log = [];
@@ -68,14 +69,15 @@ def test_the_closed_end_of_the_thousand_grid_is_the_last_pixel(
 ) -> None:
     screen.open(site(LOG, (640, 480)))
     qwen, view = dialect("qwen3_vl"), View(640, 480)
-    text = '<tool_call>{"name": "computer_use", "arguments": {"action": "left_click", "coordinate": [1000, 1000]}}</tool_call>'
-    (call,) = qwen.parse(text).calls
+    call = ToolCall("computer_use", {"action": "left_click", "coordinate": [1000, 1000]})
     (action,) = qwen.decode(call, view)
     screen.act(action, 0)
     assert screen.evaluate("log.at(-1)")[:3] == ["click", 639, 479]
 
 
-BUTTON = "<body style='margin:0'><button id=b style='position:absolute;left:40px;top:30px;width:30px;height:20px' onclick='window.hits=(window.hits||0)+1'>x</button>"
+BUTTON = """<body style='margin:0'>
+<button style='position:absolute;left:40px;top:30px;width:30px;height:20px'
+        onclick='window.hits = (window.hits || 0) + 1'>x</button>"""
 
 
 @pytest.mark.parametrize("name", POINT_DIALECTS)
@@ -150,7 +152,11 @@ def test_html_drag_and_drop(screen: Screen, site: Callable[..., PageSpec]) -> No
     assert screen.evaluate("window.got") == "card"
 
 
-LONG = "<body style='margin:0;width:3000px'><div id=box style='position:absolute;left:50px;top:50px;width:100px;height:100px;overflow:auto'><div style='height:2000px;width:2000px'></div></div><div style='height:4000px'></div>"
+LONG = """<body style='margin:0;width:3000px'>
+<div id=box style='position:absolute;left:50px;top:50px;width:100px;height:100px;overflow:auto'>
+  <div style='height:2000px;width:2000px'></div>
+</div>
+<div style='height:4000px'></div>"""
 
 
 @pytest.mark.parametrize("name", POINT_DIALECTS)
@@ -223,7 +229,8 @@ def test_keys_select_copy_and_paste_within_the_episode(screen: Screen, site: Cal
 def test_held_keys_last_until_released(screen: Screen, site: Callable[..., PageSpec]) -> None:
     screen.open(
         site(
-            "<script>window.shift=[];addEventListener('click', e => shift.push(e.shiftKey, e.ctrlKey))</script>"
+            "<script>window.shift=[];addEventListener('click', e => shift.push(e.shiftKey, "
+            "e.ctrlKey))</script>"
         )
     )
     screen.act(a.KeyDown("Shift"), 0)

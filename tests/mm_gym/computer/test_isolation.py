@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from mm_gym.computer import actions as a
 from mm_gym.computer.page import PageSpec
 from mm_gym.computer.screen import Screen
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shared_browser")]
 
 
 @pytest.fixture
@@ -30,10 +31,8 @@ def listener() -> Iterator[tuple[int, list[bytes]]]:
                 return
             heard.append(b"connected")
             connection.settimeout(0.5)
-            try:
+            with contextlib.suppress(OSError):
                 heard.append(connection.recv(1000))
-            except OSError:
-                pass
             connection.close()
 
     thread = threading.Thread(target=serve, daemon=True)
@@ -61,7 +60,13 @@ def test_no_other_file_is_read(screen: Screen, site: Callable[..., PageSpec], tm
     screen.look(500)
     outcome = screen.evaluate("outcome")
     assert sorted(outcome) == ["404"] * len(paths) + ["blocked", "mine"]
-    assert screen.evaluate("frames.length === 1 && (() => { try { return frames[0].document.body.innerText } catch { return '' } })()") == ""
+    assert (
+        screen.evaluate(
+            "frames.length === 1 && (() => { try { return frames[0].document.body.innerText } catch { "
+            "return '' } })()"
+        )
+        == ""
+    )
 
 
 def test_no_host_is_reached(
@@ -71,10 +76,14 @@ def test_no_host_is_reached(
     screen.open(
         site(
             f"<script>{OUTCOME}"
-            f"fetch('http://127.0.0.1:{port}/', {{mode: 'no-cors'}}).then(() => tell('REACHED'), () => tell('blocked'));"
-            f"fetch('https://localhost:{port}/', {{mode: 'no-cors'}}).then(() => tell('REACHED'), () => tell('blocked'));"
-            f"try {{ new WebSocket('ws://127.0.0.1:{port}/').onerror = () => tell('blocked') }} catch {{ tell('blocked') }}"
-            f"try {{ new WebSocket('wss://localhost:{port}/').onerror = () => tell('blocked') }} catch {{ tell('blocked') }}"
+            f"fetch('http://127.0.0.1:{port}/', {{mode: 'no-cors'}}).then(() => tell('REACHED'), () => "
+            f"tell('blocked'));"
+            f"fetch('https://localhost:{port}/', {{mode: 'no-cors'}}).then(() => tell('REACHED'), () => "
+            f"tell('blocked'));"
+            f"try {{ new WebSocket('ws://127.0.0.1:{port}/').onerror = () => tell('blocked') }} catch {{ "
+            f"tell('blocked') }}"
+            f"try {{ new WebSocket('wss://localhost:{port}/').onerror = () => tell('blocked') }} catch {{ "
+            f"tell('blocked') }}"
             f"navigator.sendBeacon('http://127.0.0.1:{port}/', 'x');"
             f"new EventSource('https://localhost:{port}/').onerror = () => tell('blocked');"
             f"</script><img src='https://127.0.0.1:{port}/a.png'><link rel=preconnect href='https://127.0.0.1:{port}'>"
@@ -125,7 +134,8 @@ def test_nothing_is_downloaded(
 def test_dialogs_are_answered_and_told(screen: Screen, site: Callable[..., PageSpec]) -> None:
     screen.open(
         site(
-            "<button style='position:absolute;left:0;top:0' onclick='alert(`hi`); window.yes = confirm(`sure?`);"
+            "<button style='position:absolute;left:0;top:0' onclick='alert(`hi`); window.yes = "
+            "confirm(`sure?`);"
             " window.name_ = prompt(`name?`)'>ask</button>"
         )
     )
@@ -137,14 +147,16 @@ def test_dialogs_are_answered_and_told(screen: Screen, site: Callable[..., PageS
     assert "dismissed" in seen.dialogs[2]
 
 
+BOX = "position:absolute;left:0;top:0;width:120px;height:22px"
+LIST = f"<select style='{BOX};appearance:none'><option>a<option>b</select>"
 HANGS = [
-    "<input type=date style='position:absolute;left:0;top:0;width:120px;height:22px'>",
-    "<input type=color style='position:absolute;left:0;top:0;width:120px;height:22px'>",
-    "<select style='position:absolute;left:0;top:0;width:120px;height:22px;appearance:none'><option>a<option>b</select>",
-    "<button style='position:absolute;left:0;top:0;width:120px;height:22px' onclick='document.body.requestFullscreen()'>x</button>",
-    "<input type=file style='position:absolute;left:0;top:0;width:120px;height:22px'>",
-    "<iframe srcdoc='<select><option>a<option>b</select>' style='position:absolute;left:-8px;top:-8px;border:0'></iframe>",
-    "<div id=host></div><script>host.attachShadow({mode:'open'}).innerHTML = '<select style=\"position:absolute;left:0;top:0;width:120px;height:22px\"><option>a</select>'</script>",
+    f"<input type=date style='{BOX}'>",
+    f"<input type=color style='{BOX}'>",
+    f"<input type=file style='{BOX}'>",
+    LIST,
+    f"<button style='{BOX}' onclick='document.body.requestFullscreen()'>x</button>",
+    f'<iframe srcdoc="{LIST}" style="{BOX};border:0"></iframe>',
+    f'<div id=host></div><script>host.attachShadow({{mode: "open"}}).innerHTML = "{LIST}"</script>',
 ]
 
 
@@ -161,7 +173,10 @@ def test_what_opens_windows_of_its_own_does_not_stop_the_frames(
 
 
 def test_each_episode_has_its_own_storage(screen: Screen, site: Callable[..., PageSpec]) -> None:
-    page = site("<script>window.had = localStorage.n || document.cookie; localStorage.n = 1; document.cookie = 'n=1'</script>")
+    page = site(
+        "<script>window.had = localStorage.n || document.cookie; localStorage.n = 1; document.cookie = "
+        "'n=1'</script>"
+    )
     for _ in range(3):
         screen.open(page)
         assert screen.evaluate("had") == ""
@@ -174,7 +189,11 @@ def test_the_browser_runs_without_privileges(screen: Screen, site: Callable[...,
 
     if os.geteuid() == 0:
         users = subprocess.run(["ps", "-eo", "user,args"], capture_output=True, text=True, check=True).stdout
-        mine = [line.split()[0] for line in users.splitlines() if "--remote-debugging-pipe" in line and "watchdog" not in line]
+        mine = [
+            line.split()[0]
+            for line in users.splitlines()
+            if "--remote-debugging-pipe" in line and "watchdog" not in line
+        ]
         assert "root" not in mine
         assert "nobody" in screen.safety
     assert "sandbox" in screen.safety
