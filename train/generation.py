@@ -17,11 +17,12 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from huggingface_hub import save_torch_state_dict
 
 from agents.chat import ChatRenderer
 from agents.policies.vllm import VLLMPolicy
 from agents.policies.vllm_server import VLLMServerPolicy
-from agents.types import Policy, Trajectory
+from agents.types import Policy, Task, Trajectory
 
 Weights = Callable[[], Iterable[tuple[str, torch.Tensor]]]
 """Walks the weights under their Hugging Face names; collective where they are sharded."""
@@ -72,6 +73,12 @@ class TensorParallelGroup:
         dist.broadcast_object_list(box, src=self._first, group=self._group)  # type: ignore[arg-type]
         return box[0]
 
+    def gather(self, mine: Any) -> list[Any]:
+        """Every rank's object, in rank order."""
+        everyone: list[Any] = [None] * self.size
+        dist.all_gather_object(everyone, mine, group=self._group)  # type: ignore[arg-type]
+        return everyone
+
 
 class Generator:
     """A policy whose weights follow the model in training.
@@ -96,35 +103,34 @@ class Generator:
             self._push()
             self._pushed = version
 
-    def collect(self, run: Callable[[], list[Trajectory]]) -> list[Trajectory]:
-        """Run a collection; with tensor parallelism the leader runs it for the ranks of its group.
-
-        `run` is called on leaders alone and returns equal shares for the group's ranks, in rank order.
-        """
+    def collect(
+        self, tasks: Sequence[Task], run: Callable[[Sequence[Task]], list[Trajectory]]
+    ) -> list[Trajectory]:
+        """Run the episodes of `tasks`; with tensor parallelism the leader runs those of its whole group."""
         if self.group is None:
-            return run()
-        mine: Any = None
-        if self.group.leader:
-            try:
-                mine = run()
-            except BaseException as error:
-                self._release()
-                self.group.share(error)
-                raise
-            self._release()
-        else:
-            assert isinstance(self.policy, VLLMPolicy)
-            self.policy.follow()
-        everything = self.group.share(mine)
-        if isinstance(everything, BaseException):
-            raise RuntimeError(f"the leading rank's rollout failed: {everything!r}")
-        share = len(everything) // self.group.size
-        return everything[self.group.index * share : (self.group.index + 1) * share]
-
-    def _release(self) -> None:
-        """Let the followers out of their loop: collections may come one after another before that."""
+            return run(tasks)
         assert isinstance(self.policy, VLLMPolicy)
-        self.policy.dismiss()
+        shares = self.group.gather(list(tasks))
+        if not self.group.leader:
+            self.policy.follow()
+            return self._mine(self.group.share(None), shares)
+        result: list[Trajectory] | BaseException
+        try:
+            result = run([task for share in shares for task in share])
+        except BaseException as error:
+            result = RuntimeError(f"the leading rank's rollout failed: {error!r}")
+            raise
+        finally:
+            self.policy.dismiss()
+            self.group.share(result)
+        return self._mine(result, shares)
+
+    def _mine(self, result: Any, shares: Sequence[Sequence[Task]]) -> list[Trajectory]:
+        if isinstance(result, BaseException):
+            raise result
+        assert self.group is not None
+        start = sum(len(share) for share in shares[: self.group.index])
+        return result[start : start + len(shares[self.group.index])]
 
 
 def colocated(
@@ -175,16 +181,16 @@ def colocated(
 
 
 def served(
-    renderer: ChatRenderer, options: VLLMOptions, save: Callable[[Path], None], folder: Path, *, main: bool
+    renderer: ChatRenderer, options: VLLMOptions, weights: Weights, folder: Path, *, main: bool
 ) -> Generator:
     """Servers that reload the weights from a folder that they can read.
 
     Args:
         renderer: Of the model's chat template.
         options: With `server_urls`.
-        save: Saves the model in training; collective, called on every rank.
+        weights: Walks the weights of the model in training.
         folder: Where weights are left for the servers; emptied of the step before.
-        main: Whether this rank tells the servers.
+        main: Whether this rank saves them and tells the servers.
     """
     if not options.server_urls:
         raise ValueError(
@@ -196,8 +202,13 @@ def served(
     def push() -> None:
         nonlocal pushes
         target = folder.resolve() / f"weights-{pushes}"
-        save(target)
+        kept = {}
+        for name, tensor in weights():  # every rank takes part in gathering, one keeps what is gathered
+            if main:
+                kept[name] = tensor.detach().cpu().clone()
         if main:
+            target.mkdir(parents=True, exist_ok=True)
+            save_torch_state_dict(kept, str(target))
             asyncio.run(policy.update_weights_from_disk(target))
             shutil.rmtree(folder.resolve() / f"weights-{pushes - 1}", ignore_errors=True)
         if dist.is_initialized():
@@ -207,8 +218,8 @@ def served(
     return Generator(policy, push)
 
 
-def options_of(args: Any, rollout: Any, *, max_num_seqs: int) -> VLLMOptions:
-    """From TRL's `vllm_*` arguments and ours."""
+def options_of(args: Any, *, dtype: str, enforce_eager: bool, max_num_seqs: int) -> VLLMOptions:
+    """From TRL's `vllm_*` arguments and what they lack."""
     return VLLMOptions(
         mode=args.vllm_mode,
         server_urls=_urls(args.vllm_server_base_url),
@@ -217,8 +228,8 @@ def options_of(args: Any, rollout: Any, *, max_num_seqs: int) -> VLLMOptions:
         max_model_length=args.vllm_max_model_length,
         max_num_seqs=max_num_seqs,
         enable_sleep_mode=args.vllm_enable_sleep_mode,
-        dtype=rollout.vllm_dtype,
-        enforce_eager=rollout.vllm_enforce_eager,
+        dtype=dtype,
+        enforce_eager=enforce_eager,
     )
 
 

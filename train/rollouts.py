@@ -13,6 +13,7 @@ from agents.chat import ChatRenderer
 from agents.engine import Budgets, GroupPolicy, RetryPolicy, RolloutEngine, Timeouts
 from agents.policies.transformers import TransformersPolicy
 from agents.types import Policy, SamplingParams, Task, Trajectory
+from train.generation import Generator
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,21 @@ class RolloutConfig:
     max_turns: int | None = None
     """The engine's cap on turns; the environment's own holds as well."""
     max_tokens_per_turn: int = 512
-    """A response longer than this is cut, and the episode ends."""
+    """A response longer than this is cut."""
+    cut_response: str = "end"
+    """What a cut response does: "end" the episode, or "step" to the environment as it is."""
     max_tokens_per_episode: int | None = None
     """Prompt, responses and observations together."""
     wall_seconds: float | None = None
     """Of one episode. A rollout must end within `ddp_timeout`."""
     max_batch: int = 64
-    """Episodes that the transformers back end decodes at once."""
+    """Episodes that the back end decodes at once."""
+    max_images: int = 32
+    """Most pictures of one episode, which vLLM must know (use_vllm)."""
+    vllm_dtype: str = "auto"
+    """"auto" is half precision also for a float32 model; "float32" makes log-probs equal to 1e-4."""
+    vllm_enforce_eager: bool = False
+    """No compilation or graph capture: slower turns, a start in seconds (tests, CPU)."""
     workers: str = "thread"
     """Where environments live: thread, process or ray."""
     env_timeout: float = 60.0
@@ -53,7 +62,7 @@ class Rollouts:
     """Collects episodes for training and for evaluation.
 
     Args:
-        policy: A generation back end, or the model to sample with.
+        policy: A generation back end, a `Generator` whose weights are pushed, or the model to sample with.
         renderer: Of the model's chat template.
         config: How episodes are run.
         temperature: Of sampling in training.
@@ -75,6 +84,8 @@ class Rollouts:
         vocabulary: int,
         seed: int = 0,
     ) -> None:
+        self.generator = policy if isinstance(policy, Generator) else None
+        policy = policy.policy if isinstance(policy, Generator) else policy
         self.own_model = not isinstance(policy, Policy)
         """Whether tokens are sampled by the very weights that are trained."""
         self.policy: Policy = (
@@ -106,6 +117,7 @@ class Rollouts:
                 max_tokens_per_turn=config.max_tokens_per_turn,
                 max_tokens_per_episode=config.max_tokens_per_episode,
                 wall_seconds=config.wall_seconds,
+                cut_response=config.cut_response,  # type: ignore[arg-type]
             ),
             sampling=sampling,
             retries=RetryPolicy(max_env_retries_per_turn=config.env_retries),
@@ -128,6 +140,10 @@ class Rollouts:
         self.engine.close()
 
     def _run(self, tasks: Sequence[Task], sampling: SamplingParams, version: int) -> list[Trajectory]:
-        self.policy.version = version
         self.engine.sampling = sampling
-        return self.engine.collect(tasks)
+        if self.generator is None:
+            self.policy.version = version
+            return self.engine.collect(tasks)
+        self.generator.bring_up_to(version)
+        self.policy.version = version
+        return self.generator.collect(tasks, self.engine.collect)

@@ -29,6 +29,7 @@ from accelerate.utils import gather_object
 from datasets import Dataset
 from transformers import AutoProcessor
 from trl import GRPOConfig, GRPOTrainer
+from trl.generation.vllm_generation import VLLMGeneration
 from trl.trainer.utils import maybe_gather_lm_head_ctx
 
 from agents.chat import ChatRenderer
@@ -36,6 +37,7 @@ from agents.types import Trajectory
 from train import checks
 from train.evaluation import Evaluation, held_out, record_of, summarize
 from train.forward import Pictures, Scorer, dummy_picture
+from train.generation import Generator, colocated, options_of, served
 from train.logprobs import add_sampled_logprobs
 from train.rollouts import RolloutConfig, Rollouts
 from train.rows import Row, rows_of
@@ -70,6 +72,9 @@ class GymGRPOTrainer(GRPOTrainer):
     args: GRPOConfig
     model: Any
     num_generations: int
+    beta: float
+    log_completions: bool
+    control: Any
 
     def __init__(
         self,
@@ -103,6 +108,8 @@ class GymGRPOTrainer(GRPOTrainer):
         """Number of the next group to run, over all ranks."""
         self._rows: list[Row] = []
         self._row_mask: torch.Tensor | None = None
+        generates = args.use_vllm and policy is None
+        args.use_vllm = False  # the engine is ours to build and to drive, and TRL would build another
         super().__init__(
             model=model,
             reward_funcs=[environment_reward, *(_live_only(f) for f in reward_funcs)],
@@ -115,6 +122,9 @@ class GymGRPOTrainer(GRPOTrainer):
         # Truthy, so that TRL takes pictures from anywhere in the stream; it is never called.
         self.tools = [environment_reward] if self._is_vlm else []
         self.policy_model = self.accelerator.unwrap_model(self.model)
+        args.use_vllm = generates
+        if generates:
+            policy = self._make_generator(rollout)
         self.rollouts = Rollouts(
             self.policy_model if policy is None else policy,
             self.renderer,
@@ -136,6 +146,31 @@ class GymGRPOTrainer(GRPOTrainer):
             checks.pictures_matter(self.policy_model, self.renderer)
 
     # -- set-up ----------------------------------------------------------------------------------------
+
+    def _make_generator(self, rollout: RolloutConfig) -> Generator:
+        """vLLM as `vllm_mode` says, following this model's weights."""
+        args, accelerator = self.args, self.accelerator
+        options = options_of(
+            args,
+            dtype=rollout.vllm_dtype,
+            enforce_eager=rollout.vllm_enforce_eager,
+            max_num_seqs=rollout.max_batch,
+        )
+        walk = _Weights(self.model, accelerator, self.renderer.processor)
+        weights = walk._iter_named_params
+        if options.mode == "server":
+            folder = Path(args.output_dir or ".") / "served-weights"
+            return served(self.renderer, options, weights, folder, main=accelerator.is_main_process)
+        return colocated(
+            self.policy_model.config._name_or_path,
+            self.renderer,
+            options,
+            weights,
+            rank=accelerator.process_index,
+            local_rank=accelerator.local_process_index,
+            processes=accelerator.num_processes,
+            images_per_prompt=rollout.max_images,
+        )
 
     def _add_heads(self) -> None:
         for model in (self.model, self.ref_model):
@@ -360,6 +395,13 @@ class GymGRPOTrainer(GRPOTrainer):
         state = Path(checkpoint or ".") / STATE_FILE
         if checkpoint is not None and state.is_file():
             self.task_cursor = json.loads(state.read_text())["task_cursor"]
+
+
+class _Weights(VLLMGeneration):
+    """TRL's walk over plain, merged and sharded weights, without the engine that TRL would build."""
+
+    def _init_vllm(self) -> None:
+        """Nothing: `train.generation` builds the engine."""
 
 
 def environment_reward(env_reward: list[float | None], **columns: Any) -> list[float | None]:
