@@ -64,7 +64,7 @@ def make_trainer(tiny_folder: Path, tmp_path: Path) -> Iterator[Callable[..., An
             env=env,
             args=GymGRPOConfig(**settings),
             processing_class=AutoProcessor.from_pretrained(tiny_folder),
-            rollout=RolloutConfig(**{"max_tokens_per_turn": 12, **(rollout or {})}),
+            rollout=RolloutConfig(**{"max_tokens_per_turn": 12, "cut_response": "step", **(rollout or {})}),
             **{"eval_episodes": 8, **(trainer_kwargs or {})},
         )
         made.append(trainer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from typing import Any
 
@@ -17,11 +18,14 @@ class MixedEnv(ChatEnv):
 
     Args:
         pictures: Most pictures in a turn; 0 makes a task of text alone.
+        text_rank: The process of this rank shows no pictures (a batch that differs between ranks).
     """
 
-    def __init__(self, pictures: int = 2, render_mode: str | None = None) -> None:
+    def __init__(
+        self, pictures: int = 2, text_rank: int | None = None, render_mode: str | None = None
+    ) -> None:
         super().__init__(max_turns=3, render_mode=render_mode)
-        self.pictures = pictures
+        self.pictures = 0 if os.environ.get("RANK") == str(text_rank) else pictures
         self._length = 1
 
     def begin(self, options: dict[str, Any]) -> Opening:

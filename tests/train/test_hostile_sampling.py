@@ -68,10 +68,25 @@ def test_a_forced_vision_token_costs_its_episode_and_nothing_else(make_trainer, 
 
 def test_responses_cut_in_the_middle_of_a_turn(make_trainer, tickets):
     trainer, batch = steered_step(
-        make_trainer, tickets, lambda request, response: respond(response.token_ids[:3], "length")
+        make_trainer,
+        tickets,
+        lambda request, response: respond(response.token_ids[:3], "length"),
+        rollout={"cut_response": "end"},
     )
     assert {str(row.trajectory.stop_reason) for row in trainer._rows} == {"generation_length"}
     assert batch["completion_ids"].shape[1] == 3
+
+
+def test_cut_responses_that_go_to_the_environment_are_closed_with_mask_zero(make_trainer, tickets):
+    trainer, _ = steered_step(
+        make_trainer, tickets, lambda request, response: respond(response.token_ids[:3], "length")
+    )
+    several = [row.trajectory for row in trainer._rows if len(row.trajectory.turns) > 1]
+    assert several
+    for trajectory in several:
+        after = trajectory.turns[0].end
+        assert trajectory.token_ids[after] == trainer.renderer.end_of_turn_id
+        assert trajectory.loss_mask[after] == 0
 
 
 def test_empty_responses(make_trainer, tickets):

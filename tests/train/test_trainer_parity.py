@@ -41,6 +41,7 @@ def test_log_probs_of_every_sampled_token_equal_the_rollouts_with_bans_and_mixed
     trainer, output = batch
     counts = output["num_images"]
     assert {0, 2} <= set(counts), "the batch should mix picture counts"
+    assert max(len(row.trajectory.turns) for row in trainer._rows) == 3
     assert len(trainer.rollouts.banned_token_ids) > 4
     ours, sampled, entropies = scored_by_trainer(trainer, output)
     assert len(ours) > 100
