@@ -26,7 +26,7 @@ from mm_gym.geo3k.generator.sampling import pick, style, tilt
 
 FAMILIES: tuple[str, ...] = tuple(sorted(BUILDERS))
 LEVELS: tuple[int, ...] = (1, 2, 3)
-MOST_DRAWS = 400
+MOST_DRAWS = 4000
 
 _ROUNDING = {0: "whole number", 1: "tenth", 2: "hundredth"}
 

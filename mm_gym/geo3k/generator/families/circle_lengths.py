@@ -81,13 +81,22 @@ def chord_and_radius(rng: np.random.Generator, level: int) -> Draft:
     return Draft(figure, question, 2 * root, lambda f: 2 * f.length(o, a), solution)
 
 
+def _equal_products(rng: np.random.Generator) -> tuple[int, int, int, sympy.Integer]:
+    """Whole p, q, r, s between 2 and 20 with pq = rs."""
+    k, m, n, t = (whole(rng, 1, 5) for _ in range(4))
+    if min(k * m, n * t, k * n, m * t) < 2 or max(k * m, n * t, k * n, m * t) > 20:
+        raise Unsuitable("parts too short or too long")
+    return k * m, n * t, k * n, sympy.Integer(m * t)
+
+
 @family("intersecting_chords")
 def intersecting_chords(rng: np.random.Generator, level: int) -> Draft:
     """The products of the parts of two crossing chords are equal."""
-    p, q, r = whole(rng, 2, 14), whole(rng, 2, 14), whole(rng, 2, 14)
-    product = sympy.Integer(p * q)
-    s = product / r
-    if s.q > 2 or not 1.5 < float(s) < 20 or len({p, q, r, s}) < 4 or max(p, q, r, s) > 4 * min(p, q, r, s):
+    p, q, r, s = _equal_products(rng)
+    if level == 1 and chance(rng, 0.3):
+        r = whole(rng, 2, 14)
+        s = sympy.Rational(p * q, r)
+    if s.q > 2 or len({p, q, r, s}) < 4 or max(p, q, r, s) > 4 * min(p, q, r, s) or s < 2:
         raise Unsuitable("ugly parts")
     a, b, c, d, e = letters(rng, 5)
     slant = whole(rng, 55, 125)
@@ -272,10 +281,13 @@ def _secants(
 @family("two_secants")
 def two_secants(rng: np.random.Generator, level: int) -> Draft:
     """From one point, outer part times whole secant is the same for every secant."""
-    near, inner, other = whole(rng, 3, 12), whole(rng, 3, 16), whole(rng, 3, 14)
-    product = sympy.Integer(near * (near + inner))
+    parts = _equal_products(rng)
+    (near, whole_a), other = sorted(parts[:2]), int(min(parts[2:]))
+    if level == 1 and chance(rng, 0.3):
+        other = whole(rng, 3, 14)
+    inner, product = whole_a - near, sympy.Integer(near * whole_a)
     rest = product / other - other
-    if not 2 < float(rest) < 26 or rest.q > 2 or (level > 1 and rest.q > 1) or other == near:
+    if min(inner, rest) <= 2 or rest.q > 2 or other == near:
         raise Unsuitable("ugly parts")
     figure, (p, a, b, c, d) = _secants(rng, near, near + inner, other, float(product / other))
     figure.label_length(p, a, near)
@@ -299,10 +311,13 @@ def two_secants(rng: np.random.Generator, level: int) -> Draft:
 @family("secant_and_tangent")
 def secant_and_tangent(rng: np.random.Generator, level: int) -> Draft:
     """The square of a tangent is outer part times whole secant."""
-    outer, inner = whole(rng, 2, 16), whole(rng, 3, 24)
+    m, n, k = whole(rng, 1, 4), whole(rng, 2, 7), whole(rng, 1, 5)
+    outer, inner = (k * m**2, k * (n**2 - m**2)) if level > 1 else (whole(rng, 2, 16), whole(rng, 3, 24))
+    if not 2 <= outer <= 24 or not 3 <= inner <= 40:
+        raise Unsuitable("parts too short or too long")
     product = sympy.Integer(outer * (outer + inner))
     tangent = sympy.sqrt(product)
-    if (level > 1 and not tangent.is_Integer) or not simple_root(tangent, 40) or inner < 0.4 * outer:
+    if not simple_root(tangent, 40) or inner < 0.4 * outer:
         raise Unsuitable("an ugly root")
     figure, (p, a, b, t) = _secant_beside_tangent(rng, outer, inner, float(tangent))
     rule = "The square of the tangent is outer part times whole secant"

@@ -286,8 +286,11 @@ def altitude_on_hypotenuse(rng: np.random.Generator, level: int) -> Draft:
     """The altitude is the mean of the hypotenuse's parts, a leg that of the hypotenuse and its part."""
     a, b, c, d = letters(rng, 4)
     near, far = whole(rng, 2, 16), whole(rng, 3, 20)
+    if level == 3:  # a whole altitude
+        scale, m, n = whole(rng, 1, 6), whole(rng, 1, 4), whole(rng, 1, 4)
+        near, far = scale * m**2, scale * n**2
     altitude = sympy.sqrt(near * far)
-    ugly = not simple_root(altitude, 15) if level == 1 else level == 3 and not altitude.is_Integer
+    ugly = near < 2 or far < 3 or not simple_root(altitude, 15 if level == 1 else 400)
     if near == far or max(near, far) > 4 * min(near, far) or ugly:
         raise Unsuitable("a symmetric or a steep triangle, or an ugly root")
     figure = Figure(letters=chance(rng, 0.6))

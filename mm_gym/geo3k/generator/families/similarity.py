@@ -45,14 +45,17 @@ def triangle_from_sides(figure: Figure, names: tuple[str, str, str], ab: float, 
 def parallel_in_triangle(rng: np.random.Generator, level: int) -> Draft:
     """A parallel to a side divides the other two in proportion; at level 3 it is compared with that side."""
     a, b, c, d, e = letters(rng, 5)
-    upper, lower, step = whole(rng, 2, 9), whole(rng, 2, 9), whole(rng, 2, 6)
-    ratio = sympy.Rational(upper, lower)
-    far = step * upper if chance(rng, 0.6) else whole(rng, 3, 18)
-    near = far / ratio  # the lower part of the other side
+    over, under, times = whole(rng, 1, 5), whole(rng, 1, 5), whole(rng, 1, 4)
+    upper, lower = times * over, times * under
+    far = over * whole(rng, 1, 5) if level > 1 or chance(rng, 0.5) else whole(rng, 3, 18)
+    near = sympy.Rational(far * lower, upper)  # the lower part of the other side
     left, right = upper + lower, far + near
-    if near.q > 3 or not 0.6 < float(left / right) < 1.7:
+    if near.q > 3 or min(upper, lower, far, near) < 2 or not 0.6 < float(left / right) < 1.7:
         raise Unsuitable("ugly parts")
-    base = whole(rng, round(0.6 * float(max(left, right))) + 1, round(1.3 * float(max(left, right))))
+    longest = float(max(left, right))
+    base = whole(rng, math.ceil(0.6 * longest), round(1.3 * longest))
+    if level == 3:  # so that the parallel is a whole number, or a fraction that is not ugly
+        base = round(base / (over + under)) * (over + under) + (whole(rng, 0, 1) if over + under < 4 else 0)
     figure = Figure()
     triangle_from_sides(figure, (b, c, a), base, float(right), float(left))
     points = figure.points
@@ -108,10 +111,14 @@ def _with_base(
 def similar_triangles(rng: np.random.Generator, level: int) -> Draft:
     """Two similar triangles side by side; at level 3 a perimeter is asked for."""
     names = letters(rng, 6)
+    factor = sympy.Rational(
+        *pick(rng, ((1, 2), (2, 3), (3, 4), (3, 5), (4, 5), (2, 1), (3, 2), (4, 3), (5, 3)))
+    )
     sides = [whole(rng, 4, 15) for _ in range(3)]
-    factor = sympy.Rational(whole(rng, 2, 5), whole(rng, 2, 5))
-    if not 0.45 < float(factor) < 2.3 or factor == 1 or len(set(sides)) < 3:
-        raise Unsuitable("a ratio out of bounds")
+    if level > 1 or chance(rng, 0.5):  # whole numbers in both triangles
+        sides = [max(1, round(side / factor.q)) * factor.q for side in sides]
+    if len(set(sides)) < 3:
+        raise Unsuitable("an isosceles triangle")
     known, asked, third = (int(i) for i in rng.permutation(3))
     other = [side * factor for side in sides]
     if other[known].q > 2 or other[asked].q > (2 if level == 1 else 1):
