@@ -240,8 +240,9 @@ def _features(form: str) -> Any:
 
 def _write(rows: Iterable[dict[str, Any]], folder: Path, features: Any) -> int:
     """Parquet files that `load_dataset(folder)` opens, with the features in them."""
-    from datasets import Dataset
+    from datasets import Dataset, disable_progress_bars
 
+    disable_progress_bars()
     count, files = 0, 0
     batch: list[dict[str, Any]] = []
 

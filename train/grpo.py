@@ -78,6 +78,7 @@ def main() -> None:
     report.add("after GRPO", figures)
     trainer.rollouts.close()
     trainer.save_model(str(output / "model"))
+    trainer.save_state()  # the logged metrics, for `mm-gym plot`
     report.table("held-out episodes")
     report.page(trajectories, script.page_episodes, "Held-out episodes after GRPO")
     report.say(f"step {trainer.state.global_step}; model saved to {output / 'model'}")

@@ -16,8 +16,10 @@ import typer
 
 import mm_gym
 from mm_gym.cli.doctor import doctor
+from mm_gym.cli.film import film
 from mm_gym.cli.listing import list_environments
 from mm_gym.cli.play import play
+from mm_gym.cli.plot import plot
 from mm_gym.cli.view import view
 
 GROUP = "mm_gym.commands"
@@ -37,6 +39,8 @@ def build() -> typer.Typer:
     app.command()(doctor)
     app.command()(play)
     app.command()(view)
+    app.command()(film)
+    app.command()(plot)
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda e: e.name):
         app.command(entry.name)(_load(entry))
     return app

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,27 @@ class Records:
         ).hexdigest()
         self.images.setdefault(digest, partial(_png, image))
         return digest
+
+
+def read_episode(folder: str | Path, number: int) -> Episode:
+    """One episode of a trajectory store, with its pictures.
+
+    Args:
+        folder: With the tables `trajectories` and `images`.
+        number: Its place in the store, from 0, as the page counts.
+
+    Raises:
+        FileNotFoundError: The folder is no trajectory store.
+        IndexError: It has fewer episodes.
+    """
+    records = Records().add_store(folder)
+    if not 0 <= number < len(records.rows):
+        raise IndexError(f"{folder} has episodes 0 to {len(records.rows) - 1}, and no number {number}")
+    row = next(islice(read_rows(Path(folder) / "trajectories"), number, None))
+    episode, _ = _stored(row)
+    pngs = [records.images[digest]() for digest in row["images"]]
+    episode.images = [np.array(Image.open(io.BytesIO(png)).convert("RGB")) for png in pngs]
+    return episode
 
 
 def token_decoder(model: str | Path) -> Decode:

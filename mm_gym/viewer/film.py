@@ -1,0 +1,93 @@
+"""An episode as a film: what the agent saw and what it answered, turn by turn, as GIF or PNG strip.
+
+Knows `Episode` records and pictures; nothing of models.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from mm_gym.episode import Episode
+from mm_gym.frame import frame
+
+_SECONDS = 1.6  # a GIF shows each turn for so long
+_COLUMNS = 4  # of a strip
+_RED = (220, 30, 30)
+
+
+def film_frames(episode: Episode, size: tuple[int, int] = (480, 480)) -> list[np.ndarray]:
+    """One frame a turn: the newest picture, with the places clicked, over the response; and one of the end.
+
+    Args:
+        episode: With its pictures.
+        size: (height, width) of each frame, in pixels.
+
+    Returns:
+        uint8 arrays of shape (height, width, 3).
+    """
+    frames = []
+    picture: np.ndarray | None = None
+    for turn, observation in enumerate(episode.observations):
+        shown = [block["index"] for m in observation for block in m["content"] if block["type"] == "image"]
+        if shown:
+            picture = episode.images[shown[-1]]
+        if turn < len(episode.actions):
+            text = f"turn {turn + 1}: {episode.actions[turn].strip()}"
+            frames.append(frame(_marked(picture, episode, turn), text, size))
+    frames.append(frame(picture, _ending(episode), size))
+    return frames
+
+
+def write_film(episode: Episode, path: str | Path, *, size: tuple[int, int] = (480, 480)) -> Path:
+    """Write an episode as a film strip (.png) or an animation (.gif) and return its path.
+
+    Raises:
+        ValueError: The path ends in neither.
+    """
+    path = Path(path)
+    if path.suffix not in (".png", ".gif"):
+        raise ValueError(f"a film is written as .png or .gif, got {str(path)!r}")
+    frames = [Image.fromarray(f) for f in film_frames(episode, size)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".png":
+        _strip(frames).save(path)
+    else:
+        milliseconds = int(1000 * _SECONDS)
+        frames[0].save(path, save_all=True, append_images=frames[1:], duration=milliseconds, loop=0)
+    return path
+
+
+def _marked(picture: np.ndarray | None, episode: Episode, turn: int) -> np.ndarray | None:
+    """The picture with the points of the turn's calls, which the environment gave in its pixels."""
+    calls = episode.infos[turn].get("tool_calls", []) if turn < len(episode.infos) else []
+    points = [point for call in calls for point in call.get("points", [])]
+    if picture is None or not points:
+        return picture
+    image = Image.fromarray(picture)
+    draw = ImageDraw.Draw(image)
+    radius = max(4, round(max(image.size) / 60))
+    path = [(float(x), float(y)) for x, y in points]
+    if len(path) > 1:
+        draw.line(path, fill=_RED, width=2)
+    for x, y in path:
+        draw.ellipse((x - radius, y - radius, x + radius, y + radius), outline=_RED, width=3)
+    return np.asarray(image)
+
+
+def _ending(episode: Episode) -> str:
+    verdict = "solved" if episode.success else "not solved"
+    return f"{verdict}, return {episode.episode_return:g} ({episode.stop_reason})\n{episode.task_id}"
+
+
+def _strip(frames: list[Image.Image]) -> Image.Image:
+    """The frames side by side, in rows."""
+    columns = min(_COLUMNS, len(frames))
+    width, height = frames[0].size
+    strip = Image.new("RGB", (columns * width, math.ceil(len(frames) / columns) * height), "white")
+    for number, one in enumerate(frames):
+        strip.paste(one, (number % columns * width, number // columns * height))
+    return strip
