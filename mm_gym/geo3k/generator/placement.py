@@ -18,7 +18,7 @@ from mm_gym.geo3k.generator.typeset import Setting
 
 CLEAR = 2.0  # pixels between a label and a stroke
 APART = 4.0  # pixels between two labels
-CROWD, CROWDING = 22.0, 12.0  # labels nearer than that many pixels cost up to that much
+CROWD, CROWDING = 22.0, 18.0  # labels nearer than that many pixels cost up to that much
 NEAR = 1.5  # a stroke closer than that to a point passes through it
 OWN = 0.8  # an angle's label is at most that share as far from its vertex as from another
 CORNER = 5.0  # pixels between a leader and the end of any stroke
