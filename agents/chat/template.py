@@ -6,6 +6,7 @@ Knows transformers' `apply_chat_template`. Must not know rules, ids or pictures'
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -37,7 +38,7 @@ class Template:
         self._tokenizer = getattr(processor, "tokenizer", processor)
         self.kwargs = dict(kwargs or {})
         self.source = self._find_source()
-        unread = [name for name in self.kwargs if name not in self.source]
+        unread = [name for name in self.kwargs if not re.search(rf"\b{name}\b", self.source)]
         if unread:
             raise TemplateRefused(
                 f"the chat template does not read {', '.join(unread)}: leave it out of template_kwargs"
