@@ -5,12 +5,22 @@ Knows the engine's parts and the settings of a run; neither TRL nor tensors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agents.chat import ChatRenderer
-from agents.engine import Budgets, GroupPolicy, RetryPolicy, RolloutEngine, Timeouts
+from agents.engine import (
+    Budgets,
+    Collection,
+    DynamicSampling,
+    GroupCollector,
+    GroupPolicy,
+    PartialRollouts,
+    RetryPolicy,
+    RolloutEngine,
+    Timeouts,
+)
 from agents.policies.transformers import TransformersPolicy
 from agents.types import Policy, SamplingParams, Task, Trajectory
 from train.generation import Generator
@@ -48,6 +58,17 @@ class RolloutConfig:
     """Fresh episodes that may replace a lost one."""
     keep_survivors: bool = False
     """Keep the rest of a group that lost an episode for good, in place of dropping it whole."""
+    over_provision: float = 1.0
+    """Groups in flight, as a multiple of those wanted. Above 1 a step does not wait for the slowest groups:
+    they are carried over and finished in a later one (partial rollouts)."""
+    max_staleness: int = 1
+    """Optimizer steps that a carried group may be behind; an older one is begun afresh."""
+    redraws: float = 0.0
+    """Groups drawn in place of those whose rewards are all equal, at most this multiple of those wanted."""
+    audit_share: float = 0.01
+    """Share of the episodes whose stream is compared with a full render (`drift_*`)."""
+    store: bool = True
+    """Keep each episode of training in `output_dir`/rollouts."""
     allow_biased_sampling: bool = False
     """Accept top-p, top-k and min-p in training."""
     correct_sampler: bool = False
@@ -84,6 +105,7 @@ class Rollouts:
         vocabulary: int,
         seed: int = 0,
     ) -> None:
+        self._config = config
         self.generator = policy if isinstance(policy, Generator) else None
         policy = policy.policy if isinstance(policy, Generator) else policy
         self.own_model = not isinstance(policy, Policy)
@@ -125,11 +147,45 @@ class Rollouts:
             workers=config.workers,
             timeouts=Timeouts(reset=config.env_timeout, step=config.env_timeout),
             seed=seed,
+            audit_share=config.audit_share,
         )
 
     def collect(self, tasks: Sequence[Task], *, version: int) -> list[Trajectory]:
         """Training episodes, one a task and in the tasks' order; `version` names the weights."""
         return self._run(tasks, self.train_sampling, version)
+
+    def group_collector(
+        self, draw: Callable[[int], Task], group_size: int, *, start: int = 0, stride: int = 1
+    ) -> GroupCollector | None:
+        """Partial rollouts and redraws, where the configuration asks for either.
+
+        Raises:
+            ValueError: One vLLM engine serves several ranks, whose groups would have to finish together.
+        """
+        config = self._config
+        partial = dynamic = None
+        if config.over_provision > 1.0:
+            partial = PartialRollouts(config.over_provision, config.max_staleness)
+        if config.redraws > 0:
+            dynamic = DynamicSampling(config.redraws)
+        if partial is None and dynamic is None:
+            return None
+        if self.generator is not None and self.generator.group is not None:
+            raise ValueError(
+                "over_provision and redraws need an engine for each rank: set vllm_tensor_parallel_size to 1, "
+                "or over_provision to 1 and redraws to 0"
+            )
+        return GroupCollector(
+            self.engine, draw, group_size, start=start, stride=stride, partial=partial, dynamic=dynamic
+        )
+
+    def collect_groups(self, collector: GroupCollector, groups: int, *, version: int) -> Collection:
+        """Whole groups of training episodes by the collector's schedule."""
+        self.engine.sampling = self.train_sampling
+        if self.generator is not None:
+            self.generator.bring_up_to(version)
+        self.policy.version = version
+        return collector.collect(groups)
 
     def evaluate(self, tasks: Sequence[Task], *, version: int) -> list[Trajectory]:
         """Evaluation episodes: other sampling settings, and no episode is dropped for another's failure."""

@@ -18,27 +18,28 @@ The ONE module that knows TRL's private names (trl 1.16). What is overridden, an
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from datasets import Dataset
 from transformers import AutoProcessor
 from trl import GRPOConfig, GRPOTrainer
 from trl.generation.vllm_generation import VLLMGeneration
 from trl.trainer.utils import maybe_gather_lm_head_ctx
 
 from agents.chat import ChatRenderer
+from agents.metrics import rollout_metrics, without_bulk
+from agents.store import TrajectoryStore
 from agents.types import Trajectory
 from train import checks
 from train.evaluation import Evaluation, held_out, record_of, summarize
 from train.forward import Pictures, Scorer, dummy_picture
 from train.generation import Generator, colocated, options_of, served
 from train.logprobs import add_sampled_logprobs
+from train.rewards import RewardFunc, columns_of, environment_reward, live_only, tickets
 from train.rollouts import RolloutConfig, Rollouts
 from train.rows import Row, rows_of
 from train.tasks import EVALUATION, EnvSpec, TaskSource
@@ -88,7 +89,7 @@ class GymGRPOTrainer(GRPOTrainer):
         eval_episodes: int = 100,
         eval_ordered: bool = False,
         epoch_tasks: int = 1000,
-        reward_funcs: Sequence[Callable[..., list[float | None]]] = (),
+        reward_funcs: Sequence[RewardFunc] = (),
         policy: Any = None,
         **kwargs: Any,
     ) -> None:
@@ -112,10 +113,10 @@ class GymGRPOTrainer(GRPOTrainer):
         args.use_vllm = False  # the engine is ours to build and to drive, and TRL would build another
         super().__init__(
             model=model,
-            reward_funcs=[environment_reward, *(_live_only(f) for f in reward_funcs)],
+            reward_funcs=[environment_reward, *(live_only(f) for f in reward_funcs)],
             args=args,
-            train_dataset=_tickets(max(epoch_tasks, int(args.generation_batch_size or 0))),
-            eval_dataset=_tickets(1) if args.eval_strategy != "no" else None,
+            train_dataset=tickets(max(epoch_tasks, int(args.generation_batch_size or 0))),
+            eval_dataset=tickets(1) if args.eval_strategy != "no" else None,
             processing_class=processing_class,
             **kwargs,
         )
@@ -140,6 +141,12 @@ class GymGRPOTrainer(GRPOTrainer):
             checks.refuse_sharded_sampling(args)
         self.correct_sampler = rollout.correct_sampler or not self.rollouts.own_model
         self._rollout_config = rollout
+        rank, ranks = self.accelerator.process_index, self.accelerator.num_processes
+        self._collector = self.rollouts.group_collector(
+            self.tasks.task, self.num_generations, start=rank, stride=ranks
+        )
+        folder = Path(args.output_dir or ".") / "rollouts"
+        self._store = TrajectoryStore(folder, rank=rank) if rollout.store else None
         self._add_heads()
         self._scorer = self._make_scorer()
         if self._scorer.dummy is not None:
@@ -205,12 +212,7 @@ class GymGRPOTrainer(GRPOTrainer):
     # -- rollouts --------------------------------------------------------------------------------------
 
     def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:
-        """Run one group of episodes for each group of tickets.
-
-        Returns:
-            TRL's 8-tuple: prompt ids, completion ids, mask, completions, sampler's log-probs, extra
-            columns, pictures, pictures again (TRL's "pictures from tools").
-        """
+        """Run one group of episodes for each group of tickets; returns TRL's 8-tuple, rows in order."""
         trajectories = self._collect(len(prompts) // self.num_generations)
         rows = rows_of(
             trajectories,
@@ -229,12 +231,18 @@ class GymGRPOTrainer(GRPOTrainer):
             [row.mask for row in rows],
             [row.completion for row in rows],
             [row.logprobs for row in rows],
-            _columns(rows),
+            columns_of(rows),
             pictures if any(pictures) else None,
             pictures,
         )
 
     def _collect(self, groups: int) -> list[Trajectory]:
+        if self._collector is not None:
+            version = self.state.global_step
+            collection = self.rollouts.collect_groups(self._collector, groups, version=version)
+            for name, value in collection.metrics.items():
+                self._metrics["train"][f"rollout/groups_{name}"].append(value)
+            return collection.trajectories
         rank, ranks = self.accelerator.process_index, self.accelerator.num_processes
         tasks = self.tasks.tasks(self.task_cursor + rank * groups, groups, copies=self.num_generations)
         self.task_cursor += ranks * groups
@@ -263,6 +271,12 @@ class GymGRPOTrainer(GRPOTrainer):
         for name, value in figures.metrics("rollout").items():
             if name != "rollout_episodes":
                 metrics[name.replace("rollout_", "rollout/", 1)].append(value)
+        trajectories = [row.trajectory for row in rows if row.trajectory is not None]
+        everyone = gather_object([without_bulk(t) for t in trajectories])
+        for name, value in rollout_metrics(everyone, version=self.state.global_step).items():
+            metrics[name].append(value)
+        if self._store is not None:
+            self._store.append(trajectories, step=self.state.global_step)
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output = super()._generate_and_score_completions(inputs)
@@ -386,15 +400,19 @@ class GymGRPOTrainer(GRPOTrainer):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
+        groups = None if self._collector is None else gather_object([self._collector.state_dict()])
         if self.args.should_save:
             folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
-            (folder / STATE_FILE).write_text(json.dumps({"task_cursor": self.task_cursor}))
+            (folder / STATE_FILE).write_text(json.dumps({"task_cursor": self.task_cursor, "groups": groups}))
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         state = Path(checkpoint or ".") / STATE_FILE
         if checkpoint is not None and state.is_file():
-            self.task_cursor = json.loads(state.read_text())["task_cursor"]
+            saved = json.loads(state.read_text())
+            self.task_cursor = saved["task_cursor"]
+            if self._collector is not None and saved.get("groups"):
+                self._collector.load_state_dict(saved["groups"][self.accelerator.process_index])
 
 
 class _Weights(VLLMGeneration):
@@ -402,36 +420,3 @@ class _Weights(VLLMGeneration):
 
     def _init_vllm(self) -> None:
         """Nothing: `train.generation` builds the engine."""
-
-
-def environment_reward(env_reward: list[float | None], **columns: Any) -> list[float | None]:
-    """What the environments gave; None for a dead row."""
-    return env_reward
-
-
-def _live_only(reward_func: Callable[..., list[float | None]]) -> Callable[..., list[float | None]]:
-    """A reward function whose verdict on dead rows is None, so that TRL leaves them out."""
-
-    @functools.wraps(reward_func)
-    def wrapped(*args: Any, env_reward: list[float | None], **columns: Any) -> list[float | None]:
-        rewards = reward_func(*args, env_reward=env_reward, **columns)
-        return [None if live is None else r for live, r in zip(env_reward, rewards, strict=True)]
-
-    return wrapped
-
-
-def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    """What reward functions and logs read, one value a row."""
-    trajectories = [row.trajectory for row in rows]
-    return {
-        "env_reward": [row.reward for row in rows],
-        "task_id": [t.episode.task_id if t else "" for t in trajectories],
-        "stop_reason": [str(t.stop_reason) if t else "" for t in trajectories],
-        "success": [bool(t.success) if t else False for t in trajectories],
-        "trajectory": trajectories,
-    }
-
-
-def _tickets(count: int) -> Dataset:
-    """Rows that stand for tasks: TRL wants a data set, the task source has the tasks."""
-    return Dataset.from_dict({"prompt": [[{"role": "user", "content": "ticket"}]] * count})
