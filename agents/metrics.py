@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from agents.types import Trajectory
+from mm_gym.episode import Episode
 from mm_gym.stop import StopReason
 
 NGRAM = 4
@@ -52,6 +54,14 @@ def rollout_metrics(
         for task, members in tasks.items()
         for name, value in _task_metrics(members, version).items()
     }
+
+
+def without_bulk(trajectory: Trajectory) -> Trajectory:
+    """All that `rollout_metrics` reads and no more: small enough to gather over ranks."""
+    episode = trajectory.episode
+    pictures: list[Any] = [None] * len(trajectory.images or episode.images)
+    small = Episode(env_id=episode.env_id, task_id=episode.task_id, success=episode.success)
+    return replace(trajectory, images=pictures, logprobs=[], episode=small)
 
 
 def task_name(trajectory: Trajectory) -> str:

@@ -172,8 +172,8 @@ class Rollouts:
             return None
         if self.generator is not None and self.generator.group is not None:
             raise ValueError(
-                "over_provision and redraws need an engine for each rank: set vllm_tensor_parallel_size to 1, "
-                "or over_provision to 1 and redraws to 0"
+                "over_provision and redraws need an engine for each rank: set vllm_tensor_parallel_size "
+                "to 1, or over_provision to 1 and redraws to 0"
             )
         return GroupCollector(
             self.engine, draw, group_size, start=start, stride=stride, partial=partial, dynamic=dynamic

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scripted import CharRenderer, ScriptedPolicy
 
 from agents.engine import Budgets, GroupPolicy, RolloutEngine
-from agents.metrics import repetition, rollout_metrics, turn_records, wilson_interval
+from agents.metrics import repetition, rollout_metrics, turn_records, wilson_interval, without_bulk
 from agents.types import Task, Trajectory, Turn
 from mm_gym import StopReason
 
@@ -97,6 +97,11 @@ def test_a_masked_episode_counts_in_neither_reward_nor_success():
     without = rollout_metrics([t for t in step() if not t.masked])
     for name in ("reward", "reward_interval", "success", "success_low", "success_high"):
         assert with_lost[f"rollout/Geo3k/{name}"] == without[f"rollout/Geo3k/{name}"]
+
+
+def test_a_small_copy_has_the_same_figures():
+    small = [without_bulk(t) for t in step()]
+    assert rollout_metrics(small, version=4) == rollout_metrics(step(), version=4)
 
 
 def test_no_episode_at_all_gives_no_figure():
