@@ -158,7 +158,7 @@ class ScreenEnv(ChatEnv):
             self._screen.evaluate(start.prepare)
         start = self._start = self.prepared(start)
         self._seen = self._screen.look(start.settle_ms, self.probe)
-        view = self._view()
+        view = self.view()
         return Opening(
             [messages.user(start.goal, *self._shown())],
             task_id=start.task_id,
@@ -201,9 +201,9 @@ class ScreenEnv(ChatEnv):
                 self._solver = self.solver(Query(self._screen, self.screen_size, self.probe))
             if self._solver is None:
                 return None
-            self._planned.extend(self.dialect.steps(self._next(), self._view()))
+            self._planned.extend(self.dialect.steps(self._next(), self.view()))
             self._check_plan()
-        return self.dialect.encode(self._planned[0], self._view())
+        return self.dialect.encode(self._planned[0], self.view())
 
     def draw(self) -> np.ndarray:
         width, height = self.screen_size
@@ -229,7 +229,7 @@ class ScreenEnv(ChatEnv):
             )
         else:
             try:
-                for action in self.dialect.decode(call, self._view()):
+                for action in self.dialect.decode(call, self.view()):
                     record.setdefault("points", []).extend(list(point) for point in points(action))
                     self._perform(action, turn)
             except ActionError as error:
@@ -315,7 +315,8 @@ class ScreenEnv(ChatEnv):
             turn.error = str(error)
             return [f"Error: {error}"]
 
-    def _view(self) -> View:
+    def view(self) -> View:
+        """What dialects may know of the screen now."""
         pointer = self._seen.pointer if self._seen else None
         return View(*self.screen_size, pointer, self._element, self._element_at)
 

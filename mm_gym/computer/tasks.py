@@ -5,7 +5,6 @@ An app is a folder, ours under `mm_gym/computer/apps/<app>/` or anybody's anywhe
     <app>/index.html    the page; its css, js and pictures lie beside it. No network, no wall clock,
                         no `Math.random` for content: everything that varies comes in as state.
     <app>/app.py        defines `TASKS: list[TaskSpec]`; trusted Python, written by the task's author.
-    <app>/task.yaml     or, without any Python, a declarative form (docs/computer_tasks.md)
 
 The page and the environment meet in two places:
 
