@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,6 +93,7 @@ class ToolXMLParser:
     """Finds the calls in a response and scores its form.
 
     Args:
+        fields: hud-vf-gym's way to say `use_thinking`: `["think", "tool"]` or `["tool"]`.
         use_thinking: The response has a think field before its tool field; what is inside is not a call.
         xml_weight: Share of the tags in the format score (both weights are normalised to sum 1).
         action_weight: Share of the calls' syntax.
@@ -105,6 +106,7 @@ class ToolXMLParser:
 
     def __init__(
         self,
+        fields: Sequence[str] | None = None,
         *,
         use_thinking: bool = True,
         xml_weight: float = 0.6,
@@ -115,6 +117,10 @@ class ToolXMLParser:
         total = xml_weight + action_weight
         if xml_weight < 0 or action_weight < 0 or total <= 0:
             raise ValueError(f"parser weights must be positive, got xml {xml_weight}, action {action_weight}")
+        if fields is not None:
+            if tuple(fields) not in (("think", "tool"), ("tool",)):
+                raise ValueError(f'fields must be ["think", "tool"] or ["tool"], got {list(fields)}')
+            use_thinking = len(fields) == 2
         self.fields = ("think", "tool") if use_thinking else ("tool",)
         self.use_thinking = use_thinking
         self.xml_weight = xml_weight / total
@@ -193,6 +199,15 @@ class ToolXMLParser:
         for text in responses:
             forms.add(self.form(text))
         return self.score(forms)
+
+    def get_format_reward_func(self) -> Callable[..., float]:
+        """hud-vf-gym's way to `format_score`: a function of a completion's chat messages."""
+
+        def combined_format_reward_func(completion: Sequence[Mapping[str, Any]], **_: Any) -> float:
+            responses = [message["content"] for message in completion if message["role"] == "assistant"]
+            return self.format_score([text for text in responses if isinstance(text, str)])
+
+        return combined_format_reward_func
 
 
 # -- tags ---------------------------------------------------------------------------------------------

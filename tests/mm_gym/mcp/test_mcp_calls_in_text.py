@@ -69,6 +69,15 @@ def test_format_scores_of_hud_vf_gym(thinking: bool, responses: list[str], score
     assert ToolXMLParser(use_thinking=thinking, hud=True).format_score(responses) == pytest.approx(score)
 
 
+def test_the_parsers_interface_of_hud_vf_gym() -> None:
+    parser = ToolXMLParser(["tool"], xml_weight=0.6, action_weight=0.4, hud=True)
+    reward = parser.get_format_reward_func()
+    messages = [{"role": "assistant", "content": "<tool>up</tool>"}, {"role": "user", "content": "x"}]
+    assert reward(messages, parser=parser) == pytest.approx(0.6)
+    with pytest.raises(ValueError, match="fields"):
+        ToolXMLParser(["answer"])
+
+
 def test_weights_are_normalised() -> None:
     parser = ToolXMLParser(use_thinking=False, xml_weight=3, action_weight=1)
     assert (parser.xml_weight, parser.action_weight) == (0.75, 0.25)
