@@ -1,8 +1,8 @@
 """A person acts on a task, and the episode is stored as training would see it.
 
 `python -m mm_gym.computer record mm_gym/ComputerUse-v0 --task mail/reply --out episodes/` serves one local
-page that shows the environment's screen. Clicks, drags, wheel turns and keys on it become canonical actions, are
-written in the environment's dialect and stepped, so that what is stored is exactly what a model would have
+page that shows the environment's screen. Clicks, drags, wheel turns and keys on it become canonical actions,
+are written in the environment's dialect and stepped, so that what is stored is exactly what a model would have
 said and seen. No display is needed on this machine: any browser that reaches the port will do (`ssh -L`).
 """
 
