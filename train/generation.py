@@ -175,6 +175,7 @@ def colocated(
         seed=rank // options.tensor_parallel_size,  # the ranks of one engine must sample alike
         logprobs_mode="processed_logprobs",
         limit_mm_per_prompt={"image": images_per_prompt, "video": 0},
+        **whole_prompts_on_a_cpu(),
     )
     policy = VLLMPolicy(llm, renderer, sleep=options.enable_sleep_mode, lockstep=group)
     return Generator(policy, lambda: policy.update_weights(weights()), group)
@@ -236,6 +237,15 @@ def options_of(args: Any, *, dtype: str, enforce_eager: bool, max_num_seqs: int)
 def _urls(text: str | Sequence[str] | None) -> tuple[str, ...]:
     parts = text.split(",") if isinstance(text, str) else list(text or ())
     return tuple(part.strip() for part in parts if part.strip())
+
+
+def whole_prompts_on_a_cpu() -> dict[str, Any]:
+    """Arguments of `LLM` that keep prompts whole where there is no GPU.
+
+    There a request with a seed whose prompt is computed in two parts stops vLLM's engine (0.31: "CPU
+    Generator does not use offset").
+    """
+    return {} if torch.cuda.is_available() else {"enable_chunked_prefill": False}
 
 
 def _free_port() -> str:

@@ -18,7 +18,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,39 +69,45 @@ class Measured:
 
 
 def run_engine(directory: Path, load: Load, lockstep: bool = False) -> Measured:
-    """Our engine, or the same with all episodes waiting for each other before each turn."""
+    """Our engine, or the same with all episodes waiting for each other before and after each turn."""
     model, processor = load_tiny(directory)
     policy = TransformersPolicy(model, processor, max_batch=load.episodes)
-    renderer = policy.renderer
+    served = Lockstep(policy, load.episodes) if lockstep else policy
+    name = "engine, lockstep" if lockstep else "engine"
+    return collect(name, served, policy.renderer, load, lambda: policy.stats.busy_seconds)
+
+
+def collect(name: str, policy: Any, renderer: Any, load: Load, busy: Callable[[], float]) -> Measured:
+    """Run the load on a policy; `busy` says how many seconds its model has computed so far."""
     sampling = SamplingParams(
         banned_token_ids=tuple({*renderer.banned_token_ids, *renderer.stop_token_ids}),
     )
     tasks = [Task(ENV_ID, load.env_kwargs, options={"timing": n}, group=n) for n in range(load.episodes)]
     budgets = Budgets(max_tokens_per_turn=load.tokens, cut_response="step")
-    served = Lockstep(policy, load.episodes) if lockstep else policy
-    with RolloutEngine(served, renderer, budgets=budgets, sampling=sampling) as engine:
-        started, computed = time.perf_counter(), time.process_time()
+    with RolloutEngine(policy, renderer, budgets=budgets, sampling=sampling) as engine:
+        started, computed, before = time.perf_counter(), time.process_time(), busy()
         trajectories = engine.collect(tasks)
         seconds, cpu = time.perf_counter() - started, time.process_time() - computed
-    assert all(len(t.turns) == load.turns for t in trajectories)
+    for t in trajectories:
+        assert len(t.turns) == load.turns, f"{t.stop_reason} after {len(t.turns)} turns: {t.failures}"
     return Measured(
-        "engine, lockstep" if lockstep else "engine",
+        name,
         seconds,
         sum(t.sampled_tokens for t in trajectories),
         sum(len(t.images) for t in trajectories),
         cpu,
-        1.0 - policy.stats.busy_seconds / seconds,
+        1.0 - (busy() - before) / seconds,
     )
 
 
 class Lockstep:
     """A policy that hands a turn's requests on only when all episodes have sent theirs."""
 
-    def __init__(self, policy: TransformersPolicy, episodes: int) -> None:
+    def __init__(self, policy: Any, episodes: int) -> None:
         self._policy = policy
         self._barrier = asyncio.Barrier(episodes)
         self.version = 0
-        self.max_context = policy.max_context
+        self.max_context = getattr(policy, "max_context", None)
 
     async def start(self) -> None:
         await self._policy.start()
