@@ -54,10 +54,10 @@ def test_both_loops_sample_the_same_number_of_tokens_and_see_the_same_pictures(t
 @pytest.mark.xdist_group("vllm")
 @pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="needs vLLM")
 def test_vllm_takes_more_prompts_at_once_than_fit_one_batch():
-    """80 prompts are more than vLLM computes in one step: on a CPU a split one used to stop the engine."""
+    """48 streams are more than vLLM computes in one step: on a CPU a split one used to stop the engine."""
     script = HERE / "bench_engine_vllm.py"
-    command = [sys.executable, str(script), "--episodes", "80", "--turns", "1", "--tokens", "2"]
+    command = [sys.executable, str(script), "--episodes", "48", "--turns", "4", "--tokens", "24"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]
-    rows = [line for line in done.stdout.splitlines() if line.startswith("vLLM, ")]
-    assert [row.split()[-4] for row in rows] == ["160", "160"]
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("vLLM, ")]
+    assert [row[-4] for row in rows] == [str(48 * 4 * 24)] * 2
