@@ -61,3 +61,14 @@ def test_vllm_takes_more_prompts_at_once_than_fit_one_batch():
     assert done.returncode == 0, done.stderr[-3000:]
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith("vLLM, ")]
     assert [row[-4] for row in rows] == [str(48 * 4 * 24)] * 2
+
+
+def test_benchmarks_are_run_by_name_and_unknown_names_are_told():
+    run = [sys.executable, str(HERE / "run.py")]
+    done = subprocess.run([*run, "engine_overhead"], capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "turns per CPU second" in done.stdout
+    assert "bench_engine_overhead" in done.stdout.split("== summary ==")[1]
+    wrong = subprocess.run([*run, "nothing"], capture_output=True, text=True, timeout=60)
+    assert wrong.returncode == 1
+    assert "no benchmark nothing" in wrong.stderr
