@@ -47,6 +47,7 @@ def evaluate(
     env_timeout: float = typer.Option(60.0, help="Seconds of one reset or step."),
     dtype: str = typer.Option("auto", help="Of a local model."),
     device: str = typer.Option("auto", help="Of a local model (transformers)."),
+    vllm_args: str = typer.Option("{}", help='Of vllm.LLM, as JSON: {"tensor_parallel_size": 2}, say.'),
     endpoint_tools: str = typer.Option("native", help="How an endpoint is told tools: native or prompt."),
     price_in: float | None = typer.Option(None, help="Price of a million prompt tokens."),
     price_out: float | None = typer.Option(None, help="Price of a million sampled tokens."),
@@ -85,7 +86,9 @@ def evaluate(
             env_id, n or None, env_kwargs=settings.env_kwargs, options=settings.options, seed=seed
         )
         run = EvalRun(output or Path("runs") / "eval" / settings.name, settings, tasks)
-        machine = _Machine(concurrency, workers, env_timeout, dtype, device)
+        machine = _Machine(
+            concurrency, workers, env_timeout, dtype, device, _object(vllm_args, "--vllm-args")
+        )
         _run(run, machine)
         _report(run, price_in, price_out, as_json=as_json, fail_under=fail_under)
 
@@ -155,6 +158,7 @@ class _Machine:
     env_timeout: float
     dtype: str
     device: str
+    vllm_args: dict[str, Any]
 
 
 def _run(run: Any, machine: _Machine) -> None:
@@ -216,6 +220,7 @@ def _policy(settings: Any, machine: _Machine) -> tuple[Any, Any]:
                 dtype=machine.dtype,
                 max_batch=machine.concurrency,
                 context=settings.max_tokens_per_episode,
+                engine_args=machine.vllm_args,
             )
         else:
             policy, rows = policies.transformers_policy(

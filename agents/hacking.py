@@ -7,6 +7,7 @@ trajectories; not graders.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -26,6 +27,8 @@ STRONG = 0.3
 SHORT = 8
 """Words below which an answer is not called a copy: numbers and names are alike by chance."""
 
+_CALL = re.compile(r"<tool_call>.*?(</tool_call>|$)", re.DOTALL)
+
 
 @dataclass(frozen=True)
 class Traits:
@@ -37,7 +40,7 @@ class Traits:
     turns: float
     tool_calls: float
     words: float
-    """Of all responses."""
+    """Of a response, on average, tool calls left out: an agent that looks has more responses."""
     repetition: float
     """Share of the responses' word 4-grams that occurred before in the episode."""
     mistakes: float
@@ -56,7 +59,8 @@ def traits_of(trajectory: Trajectory) -> Traits:
     """The traits of a trajectory; its pictures need not be loaded."""
     outcome = outcome_of(trajectory)
     episode = trajectory.episode
-    words = " \n ".join(episode.actions).split()
+    prose = [_CALL.sub(" ", action).split() for action in episode.actions]
+    words = [word for response in prose for word in response]
     calls = [call for turn in trajectory.turns for call in turn.tool_calls]
     return Traits(
         task_id=episode.task_id,
@@ -64,7 +68,7 @@ def traits_of(trajectory: Trajectory) -> Traits:
         success=outcome.success,
         turns=outcome.turns,
         tool_calls=outcome.tool_calls.total(),
-        words=len(words),
+        words=len(words) / max(1, sum(map(bool, prose))),
         repetition=repetition([hash(word) for word in words]),
         mistakes=outcome.mistakes,
         looked=any(call.get("status") == "ok" for call in calls),

@@ -65,8 +65,18 @@ def transformers_policy(folder: str, *, dtype: str, device: str, max_batch: int)
     return policy, model.get_output_embeddings().weight.shape[0]
 
 
-def vllm_policy(folder: str, *, dtype: str, max_batch: int, context: int | None) -> tuple[Policy, int]:
-    """A model in a vLLM engine of this process, and the rows of its output head."""
+def vllm_policy(
+    folder: str, *, dtype: str, max_batch: int, context: int | None, engine_args: dict[str, Any]
+) -> tuple[Policy, int]:
+    """A model in a vLLM engine of this process, and the rows of its output head.
+
+    Args:
+        folder: A local folder or a name on the hub.
+        dtype: vLLM's.
+        max_batch: Episodes at a time.
+        context: Longest stream; None for the model's own limit.
+        engine_args: Further arguments of `vllm.LLM`.
+    """
     try:
         from vllm import LLM
     except ImportError as error:
@@ -76,17 +86,12 @@ def vllm_policy(folder: str, *, dtype: str, max_batch: int, context: int | None)
     from agents.chat import ChatRenderer, load_processor
     from agents.policies.vllm import VLLMPolicy
 
-    llm = LLM(
-        folder,
-        dtype=dtype,  # type: ignore[arg-type]
-        max_model_len=context,
-        max_num_seqs=max_batch,
-        logprobs_mode="processed_logprobs",
-    )
+    arguments: dict[str, Any] = {"dtype": dtype, "max_model_len": context, "max_num_seqs": max_batch}
+    llm = LLM(folder, **(arguments | engine_args), logprobs_mode="processed_logprobs")
     renderer = ChatRenderer(load_processor(folder))
-    policy = VLLMPolicy(llm, renderer)
-    policy.renderer = renderer  # type: ignore[attr-defined]
-    policy.max_context = llm.llm_engine.vllm_config.model_config.max_model_len  # type: ignore[attr-defined]
+    policy: Any = VLLMPolicy(llm, renderer)
+    policy.renderer = renderer
+    policy.max_context = llm.llm_engine.vllm_config.model_config.max_model_len
     return policy, AutoConfig.from_pretrained(folder).get_text_config().vocab_size
 
 

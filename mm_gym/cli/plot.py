@@ -84,7 +84,7 @@ def read_run(folder: str | Path) -> Run:
     if not run.history and not run.stages:
         raise FileNotFoundError(
             f"{folder} holds neither a trainer_state.json with logged metrics (or a checkpoint with one) "
-            "nor an evaluation.json: name the output_dir of a run, and see that logging_steps is below max_steps"
+            "nor an evaluation.json: name a run's output_dir; its logging_steps must not exceed max_steps"
         )
     return run
 
@@ -186,4 +186,5 @@ def _interval(successes: int, total: int, z: float = 1.96) -> tuple[float, float
     centre = share + z * z / (2 * total)
     spread = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
     scale = 1 + z * z / total
-    return min(share, (centre - spread) / scale), max(share, (centre + spread) / scale)
+    low, high = (centre - spread) / scale, (centre + spread) / scale
+    return max(0.0, min(share, low)), min(1.0, max(share, high))

@@ -6,6 +6,7 @@ Knows `Episode` records and pictures; nothing of models.
 from __future__ import annotations
 
 import math
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from PIL import Image, ImageDraw
 
 from mm_gym.episode import Episode
 from mm_gym.frame import frame
+from mm_gym.messages import Message
 
 _SECONDS = 1.6  # a GIF shows each turn for so long
 _COLUMNS = 4  # of a strip
@@ -20,7 +22,7 @@ _RED = (220, 30, 30)
 
 
 def film_frames(episode: Episode, size: tuple[int, int] = (480, 480)) -> list[np.ndarray]:
-    """One frame a turn: the newest picture, with the places clicked, over the response; and one of the end.
+    """One frame a turn and one of the end: the newest picture, with the places clicked, over the words.
 
     Args:
         episode: With its pictures.
@@ -36,7 +38,7 @@ def film_frames(episode: Episode, size: tuple[int, int] = (480, 480)) -> list[np
         if shown:
             picture = episode.images[shown[-1]]
         if turn < len(episode.actions):
-            text = f"turn {turn + 1}: {episode.actions[turn].strip()}"
+            text = f"{_asked(observation)}\n> {episode.actions[turn].strip()}".lstrip()
             frames.append(frame(_marked(picture, episode, turn), text, size))
     frames.append(frame(picture, _ending(episode), size))
     return frames
@@ -59,6 +61,12 @@ def write_film(episode: Episode, path: str | Path, *, size: tuple[int, int] = (4
         milliseconds = int(1000 * _SECONDS)
         frames[0].save(path, save_all=True, append_images=frames[1:], duration=milliseconds, loop=0)
     return path
+
+
+def _asked(observation: list[Message]) -> str:
+    """The observation's text, on a line and shortened, so that the response below stays in sight."""
+    texts = [block["text"] for m in observation for block in m["content"] if block["type"] == "text"]
+    return textwrap.shorten(" ".join(texts), 150, placeholder=" ...")
 
 
 def _marked(picture: np.ndarray | None, episode: Episode, turn: int) -> np.ndarray | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from importlib import metadata
 
 import numpy as np
@@ -81,6 +83,17 @@ def test_command_of_a_missing_checkout_says_so():
     result = runner.invoke(app, ["absent"])
     assert result.exit_code == 2
     assert "checkout" in result.output
+
+
+def test_the_checkouts_agents_win_over_an_installed_namesake(tmp_path):
+    """openai-agents imports as `agents` too, and site-packages come before the checkout's own entry."""
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "__init__.py").touch()
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from mm_gym.cli import main; main()"
+    command = [sys.executable, "-c", code, "audit", "--help"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "what earns reward" in result.stdout
 
 
 def test_half_blocks_keep_the_aspect_ratio():
