@@ -25,9 +25,10 @@ def tickets(count: int) -> Dataset:
 def columns_of(rows: Sequence[Row]) -> dict[str, list[Any]]:
     """What reward functions get beside prompts and completions, one value a row.
 
-    `env_reward` (None for a dead row), `task_id`, `stop_reason`, `success`, and the whole `trajectory`.
+    `env_reward`, `task_id`, `stop_reason`, `success`, and the whole `trajectory`. A dead row has None and
+    blanks: TRL prints the columns of one when it warns that no reward function scored it.
     """
-    trajectories = [row.trajectory for row in rows]
+    trajectories = [row.trajectory if row.live else None for row in rows]
     return {
         "env_reward": [row.reward for row in rows],
         "task_id": [t.episode.task_id if t else "" for t in trajectories],
@@ -43,11 +44,20 @@ def environment_reward(env_reward: list[float | None], **columns: Any) -> list[f
 
 
 def live_only(reward_func: RewardFunc) -> RewardFunc:
-    """A reward function whose verdict on dead rows is None, so that TRL leaves them out."""
+    """A reward function that sees the live rows alone; its verdict on dead ones is None."""
 
     @functools.wraps(reward_func)
-    def wrapped(*args: Any, env_reward: list[float | None], **columns: Any) -> list[float | None]:
-        rewards = reward_func(*args, env_reward=env_reward, **columns)
-        return [None if live is None else r for live, r in zip(env_reward, rewards, strict=True)]
+    def wrapped(env_reward: list[float | None], **columns: Any) -> list[float | None]:
+        count = len(env_reward)
+        live = [i for i, reward in enumerate(env_reward) if reward is not None]
+        columns["env_reward"] = env_reward
+        kept = {
+            name: [values[i] for i in live] if isinstance(values, list) and len(values) == count else values
+            for name, values in columns.items()
+        }
+        rewards: list[float | None] = [None] * count
+        for i, reward in zip(live, reward_func(**kept) if live else [], strict=True):
+            rewards[i] = reward
+        return rewards
 
     return wrapped

@@ -157,9 +157,12 @@ def test_logged_completions_are_the_episodes_and_not_the_tickets(make_trainer):
     assert any("[picture]" in text for text in texts)
 
 
-def test_user_rewards_join_and_never_see_dead_rows_count(make_trainer, tickets):
+def test_rewards_of_the_users_join_and_see_live_rows_alone(make_trainer, tickets):
     def longer(completions, env_reward, trajectory, **columns):
-        return [float(len(t.turns)) for t in trajectory]
+        assert all(reward is not None for reward in env_reward)
+        return [
+            float(len(t.turns)) + 0.0 * len(text) for t, text in zip(trajectory, completions, strict=True)
+        ]
 
     trainer = make_trainer(trainer_kwargs={"reward_funcs": [longer]})
     trajectories = trainer._collect(2)
@@ -168,6 +171,7 @@ def test_user_rewards_join_and_never_see_dead_rows_count(make_trainer, tickets):
     trainer.model.train()
     inputs = trainer._generate_and_score_completions(tickets(8))
     assert inputs["advantages"][:4].abs().max() == 0
+    assert inputs["advantages"][4:].abs().max() > 0
     assert float(inputs["live_share"]) == 0.5
 
 
