@@ -257,7 +257,12 @@ def _call_build(build: Callable[..., Any], sample: Any, args: Any) -> Any:
 
 
 def _finished(value: Any) -> Any:
-    return asyncio.run(value) if inspect.isawaitable(value) else value
+    """The value itself, or what an awaitable gives."""
+
+    async def wait() -> Any:
+        return await value
+
+    return asyncio.run(wait()) if inspect.isawaitable(value) else value
 
 
 def _settings(args: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
