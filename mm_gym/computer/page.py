@@ -1,7 +1,8 @@
 """One episode's page: virtual time, frames, screenshots, evaluation, and what it may reach.
 
-Everything runs on the background loop. The page's clock stands still but while `load` and `settle` let an
-exact amount pass, so a slow model changes nothing. Knows the protocol; must not know tasks or dialects.
+Everything runs on the background loop. In fast mode the page's clock stands still but while `advance` lets an
+exact amount pass, so a slow model changes nothing; a full browser's runs in real time. Knows the protocol; must
+not know tasks or dialects.
 """
 
 from __future__ import annotations
@@ -138,19 +139,21 @@ class Page:
             )
         denied = {"behavior": "deny", "browserContextId": self._context}
         calls.append(browser.connection.send("Browser.setDownloadBehavior", denied))
-        # half a millisecond on: the clock's rounding errors then never reach the whole ones that pages see
-        clock = {"policy": "pause", "initialVirtualTime": self.spec.now + 0.0005}
-        started = self.send("Emulation.setVirtualTimePolicy", clock)
         for call in calls:
             await self._wait(call, "setting up a page")
-        self._ticks = (await self._wait(started, "starting the page's clock"))["virtualTimeTicksBase"]
+        if browser.fast:
+            # half a millisecond on: the clock's rounding errors then never reach the whole ones that pages see
+            clock = {"policy": "pause", "initialVirtualTime": self.spec.now + 0.0005}
+            started = await self.call("Emulation.setVirtualTimePolicy", clock)
+            self._ticks = started["virtualTimeTicksBase"]
 
     async def _load(self) -> None:
         navigation = await self.call("Page.navigate", {"url": self.spec.url})
         if navigation.get("errorText"):
             raise PageLost(f"{self.spec.url} does not open: {navigation['errorText']}")
         for _ in range(_LOAD_SLICES):
-            await self.advance(_SLICE_MS)
+            if self.browser.fast or not self._loaded.is_set():
+                await self.advance(_SLICE_MS)
             if self._loaded.is_set():
                 await self.call("Page.resetNavigationHistory")  # "back" must not leave the task's page
                 return
@@ -211,6 +214,11 @@ class Page:
     async def advance(self, milliseconds: float) -> None:
         """Let virtual time pass, waiting for what the page fetches meanwhile."""
         if milliseconds <= 0:
+            return
+        if not self.browser.fast:  # a full browser takes no pictures while its clock is held: real time
+            await asyncio.sleep(milliseconds / 1000)
+            self._check()
+            self.elapsed += milliseconds
             return
         self._expired.clear()
         await self.call(

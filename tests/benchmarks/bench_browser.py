@@ -79,6 +79,9 @@ def browsergym(size: tuple[int, int], episodes: int, steps: int) -> list[dict[st
 
     pages = Path(importlib.util.find_spec("miniwob").submodule_search_locations[0])  # type: ignore
     os.environ["MINIWOB_URL"] = f"file://{pages}/html/miniwob/"
+    os.environ["PLAYWRIGHT_BROWSERS_PATH"] = _as_playwrights_own(
+        SHELL
+    )  # its chat window starts one by that name
     import browsergym.miniwob  # noqa: F401  # type: ignore
 
     x, y = NOWHERE
@@ -95,6 +98,20 @@ def browsergym(size: tuple[int, int], episodes: int, steps: int) -> list[dict[st
         results.append(measure(reset, step, episodes, steps))
         env.close()
     return results
+
+
+def _as_playwrights_own(executable: str) -> str:
+    """A folder in which Playwright finds `executable` as the Chromium that it would have downloaded."""
+    import playwright
+
+    listed = Path(playwright.__file__).parent / "driver" / "package" / "browsers.json"
+    browsers = json.loads(listed.read_text())["browsers"]
+    revision = next(b["revision"] for b in browsers if b["name"] == "chromium")
+    folder = Path(tempfile.mkdtemp())
+    place = folder / f"chromium-{revision}" / "chrome-linux"
+    place.mkdir(parents=True)
+    (place / "chrome").symlink_to(executable)
+    return str(folder)
 
 
 def farama(size: tuple[int, int], episodes: int, steps: int) -> list[dict[str, float]]:
