@@ -2,8 +2,8 @@
 
     python tests/benchmarks/bench_mcp.py            # a table, and JSON with --json FILE
 
-The same small server (a tool that answers a text, one that answers a picture) is called by the SDK's own
-client on asyncio, and by `env.step` of MCP-v0, in turns, so that noise of the machine meets both. "CPU" is the
+The same small server (a tool that answers a text, one that answers a picture) is called by the SDK's
+own client on asyncio, and by `env.step` of MCP-v0, in turns, so that noise meets both. "CPU" is the
 client's processor time a call, which a loaded machine changes least.
 """
 
