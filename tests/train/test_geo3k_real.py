@@ -119,4 +119,4 @@ def test_the_smoke_configuration_samples_real_zoom_calls(shared_data, tmp_path):
     )  # fmt: skip
     figures = json.loads((tmp_path / "run" / "evaluation.json").read_text())["after GRPO"]
     assert figures["late_images"] > 0
-    assert figures["episodes"] + figures["masked"] == 150
+    assert figures["episodes"] + figures["masked"] == 100
