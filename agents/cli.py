@@ -204,7 +204,7 @@ def _policy(settings: Any, machine: _Machine) -> tuple[Any, Any]:
     if settings.backend == "solver":
         if settings.blank_images:
             raise ValueError(f"--model {settings.model} doesn't look at pictures: drop --blank-images")
-        policy = SolverPolicy(settings.model)
+        policy = SolverPolicy(settings.model, max_open=machine.concurrency)
     elif settings.backend == "endpoint":
         policy = policies.endpoint(
             settings.model,

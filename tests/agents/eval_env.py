@@ -1,4 +1,4 @@
-"""Environments to evaluate on, importable in any process as `eval_env:test/Slow-v0` and `test/Fixed-v0`."""
+"""Environments to evaluate on, importable in any process as `eval_env:test/Slow-v0` and so on."""
 
 from __future__ import annotations
 
@@ -58,6 +58,24 @@ class FixedEnv(ChatEnv):
         return self.name
 
 
-for env_id, entry in {"test/Slow-v0": SlowEnv, "test/Fixed-v0": FixedEnv}.items():
+class PlanEnv(ChatEnv):
+    """Three steps, numbered from one that the seed draws; the solver has them as a plan that it works off."""
+
+    def begin(self, options: dict) -> Opening:
+        first = int(self.np_random.integers(100))
+        self.wanted = [str(first + i) for i in range(3)]
+        self.plan = list(self.wanted)
+        return Opening([user("Count.")], task_id=f"from-{first}")
+
+    def respond(self, action: str) -> Reply:
+        right = action == self.wanted[self.turn - 1]
+        return Reply([user("Go on.")], float(right), terminated=not right or self.turn == 3, success=right)
+
+    def expert_action(self) -> str:
+        return self.plan.pop(0)
+
+
+ENVIRONMENTS = {"test/Slow-v0": SlowEnv, "test/Fixed-v0": FixedEnv, "test/Plan-v0": PlanEnv}
+for env_id, entry in ENVIRONMENTS.items():
     if env_id not in gymnasium.registry:
         gymnasium.register(env_id, entry_point=f"eval_env:{entry.__name__}", order_enforce=False)

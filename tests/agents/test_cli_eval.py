@@ -62,6 +62,20 @@ def test_guessing_from_other_tasks_is_the_chance_baseline(tmp_path):
     assert told["episodes"] == 60
 
 
+def test_a_solver_with_a_plan_is_followed_from_turn_to_turn_also_with_few_environments():
+    """Plan: says one step more each time that it is asked; asked too often or too rarely it fails."""
+    from agents.engine import RolloutEngine
+    from agents.policies.solver import SolverPolicy
+    from agents.types import Task
+
+    tasks = [Task("eval_env:test/Plan-v0", seed=seed, group=seed) for seed in range(4)]
+    for open_at_once in (1, 4):
+        with RolloutEngine(SolverPolicy(max_open=open_at_once)) as engine:
+            found = engine.collect(tasks)
+        assert [t.success for t in found] == [True] * 4
+        assert [len(t.turns) for t in found] == [3] * 4
+
+
 def test_the_same_seed_gives_the_same_tasks_and_a_fixed_set_is_taken_once():
     few, many = eval_tasks(SLOW, 5, seed=3), eval_tasks(SLOW, 9, seed=3)
     assert many[:5] == few
