@@ -178,7 +178,7 @@ class Decoder:
             logits_to_keep=1,
             **inputs,
         )
-        return output.logits[:, -1]
+        return output.logits[:, -1].to(self.device)  # a model may be spread over devices
 
     # -- arrivals -------------------------------------------------------------------------------------
 

@@ -25,6 +25,8 @@ from agents.engine import RolloutEngine
 from agents.types import Task
 
 TURNS = 10
+PROMISED = 2000
+"""Turns a second on one core."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ def main() -> None:
     for episodes in arguments.episodes:
         row = measure(episodes)
         print(f"{row.episodes:>16}{row.per_second:>10.0f}{row.per_cpu_second:>22.0f}", flush=True)
+        if row.per_cpu_second < PROMISED:
+            sys.exit(f"less than {PROMISED} turns a second on one core")
 
 
 if __name__ == "__main__":

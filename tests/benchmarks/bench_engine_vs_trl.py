@@ -37,6 +37,9 @@ from agents.policies.transformers import TransformersPolicy
 from agents.types import Request, Response, SamplingParams, Task
 from train.tiny import build_tiny_vlm
 
+PROMISED = 5.0
+"""Speed against TRL's loop, at the default load."""
+
 
 @dataclass(frozen=True)
 class Load:
@@ -258,6 +261,8 @@ def main() -> None:
             run_engine(directory, load),
         ]
     print(table(rows, load))
+    if load == Load() and rows[0].seconds < PROMISED * rows[-1].seconds:
+        sys.exit(f"the engine is not {PROMISED} times as fast as TRL's loop")
 
 
 if __name__ == "__main__":
