@@ -73,7 +73,8 @@ class Screen:
             _enter()
         self._page = self._run(pool_acquire(self._found, spec, warm), 3 * spec.deadline + 60)
         self._hands = Hands(self._page)
-        self._specs.add(spec)
+        if warm:
+            self._specs.add(spec)
 
     def look(self, settle_ms: float = 0, probe: str | None = None, *, picture: bool = True) -> Seen:
         """Let virtual time pass, then look."""
