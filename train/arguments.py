@@ -34,6 +34,7 @@ class GymGRPOConfig(GRPOConfig):
 class ScriptArguments:
     """What is trained on what, beyond TRL's own arguments."""
 
+    dry_run: bool = field(default=False, metadata={"help": "Check the recipe without loading the model."})
     environments: str | None = field(
         default="mm_gym/Pointing-v0",
         metadata={"help": "An id, `module:id`, or (YAML, JSON) a list of {id, weight, kwargs, options}."},

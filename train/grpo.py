@@ -19,6 +19,7 @@ from accelerate import PartialState
 from trl import ModelConfig, TrlParser, get_peft_config
 
 from train.arguments import GymGRPOConfig, ScriptArguments
+from train.dry_run import dry_run
 from train.models import load_model, load_processor, model_folder
 from train.records import record_run
 from train.report import Report
@@ -34,11 +35,14 @@ def main() -> None:
     script, rollout, model_args, args = parser.parse_args_and_config()
     output = Path(args.output_dir)
     report = Report(output, main=PartialState().is_main_process)
-    record_run(args, script.members(), write=report.main)
 
     # Model: a name, a path, or "tiny", which is made here.
     folder = model_folder(model_args.model_name_or_path, script, output, seed=args.seed, say=report.say)
     processor = load_processor(folder, script)
+    if script.dry_run:
+        lines = dry_run(folder, processor, script, rollout, args, lora=model_args.use_peft)
+        sys.exit(int(any(line.problem for line in lines)))
+    record_run(args, script.members(), write=report.main)
 
     # Warm-up on the environments' own solved episodes. The result is saved: GRPO's reference model and a
     # resumed run load it.
