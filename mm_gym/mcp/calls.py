@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
+from mm_gym.mcp.call_grammar import TextCall
 from mm_gym.mcp.config import MCPConfig
 from mm_gym.mcp.mapping import Action
 from mm_gym.mcp.results import clean
 from mm_gym.mcp.tasksets import MCPTask
-from mm_gym.mcp.xml_calls import Form, Forms, TextCall, ToolXMLParser
+from mm_gym.mcp.xml_calls import Form, Forms, ToolXMLParser
 from mm_gym.tool_calls import parse_tool_calls
 from mm_gym.tools import ToolError
 

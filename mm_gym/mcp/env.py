@@ -7,6 +7,7 @@ evaluation grades, the rubric weighs. Knows all parts of this package; the SDK i
 from __future__ import annotations
 
 import importlib.util
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -436,8 +437,6 @@ class MCPEnv(ChatEnv):
 
 
 def _structured_text(result: ToolResult) -> Parts:
-    import json
-
     return [json.dumps(dict(result.structured), ensure_ascii=False)] if result.structured else []
 
 

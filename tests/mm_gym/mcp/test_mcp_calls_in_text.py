@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
+from mm_gym.mcp.call_grammar import TextCall
 from mm_gym.mcp.config import RubricConfig
 from mm_gym.mcp.rubric import CallRecord, Rubric, RubricRecord, TurnRecord, tool_execution
 from mm_gym.mcp.tasksets import MCPTask
-from mm_gym.mcp.xml_calls import Form, Forms, TextCall, ToolXMLParser
+from mm_gym.mcp.xml_calls import Form, Forms, ToolXMLParser
 from mm_gym.text import scalar_text
 
 TABLE = [
