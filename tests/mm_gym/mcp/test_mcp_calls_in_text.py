@@ -190,9 +190,9 @@ def test_parsers_withstand_a_million() -> None:
 )
 def test_long_responses_take_linear_time(text: str, hud: bool, thinking: bool) -> None:
     parser = ToolXMLParser(use_thinking=thinking, hud=hud)
-    start = time.perf_counter()
+    start = time.process_time()
     parser.form(text)
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
 
 
 def test_several_calls_of_a_response_are_all_found() -> None:

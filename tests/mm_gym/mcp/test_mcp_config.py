@@ -172,10 +172,10 @@ def test_nested_aliases_do_not_take_memory(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     (tmp_path / "bomb.yaml").write_text("\n".join(lines))
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(ConfigError, match="more than 20000 values"):
         load_config(tmp_path / "bomb.yaml")
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_anchors_and_merges_work(tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ GREEDY = [
 
 @pytest.mark.parametrize("source", GREEDY, ids=lambda s: s[:40])
 def test_no_transform_takes_time_or_memory(source: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(TransformError):
         Transform(source)("7")
-    assert time.monotonic() - start < 2.5
+    assert time.process_time() - start < 2.5
