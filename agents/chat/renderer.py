@@ -7,43 +7,24 @@ that differs between templates is in `Rules`. Keeps no state per episode.
 
 from __future__ import annotations
 
-import json
 import logging
-import secrets
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from PIL import Image
 
+from agents.chat.conversation import TextRenderer
 from agents.chat.encoding import TextEncoder
 from agents.chat.images import ImageTokens, as_picture
 from agents.chat.probe import Controls, Prober
-from agents.chat.rules import DummyCall, Ending, Form, Rules
-from agents.chat.shape import (
-    Message,
-    as_user,
-    call_id,
-    count_images,
-    dummy_turn,
-    in_form,
-    joined_users,
-    message_blocks,
-    text_block,
-    with_system_folded,
-)
+from agents.chat.rules import Ending, Rules
 from agents.chat.template import Template, TemplateRefused
 from agents.chat.tokens import TokenRoles, control_tokens, protected_tokens
-from agents.forward import model_inputs
+from agents.forward import Layout, find_layout, merge_rows, model_inputs
 from agents.types import FinishReason, Segment
 
 logger = logging.getLogger(__name__)
-
-TOOLS_TEXT = (
-    "# Tools\n\nYou may call one or more functions.\n\nYou are provided with function signatures within "
-    "<tools></tools> XML tags:\n<tools>\n{schemas}\n</tools>\n\nFor each function call, return a json object "
-    "with function name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n"
-    '{{"name": <function-name>, "arguments": <args-json-object>}}\n</tool_call>'
-)
 
 
 class ChatRenderer:
@@ -100,8 +81,8 @@ class ChatRenderer:
             for i in (*roles.banned, *roles.stops)
             if i < len(self.tokenizer)
         }
-        self._assistant_may_write = frozenset(self.encoder.protected) - hard
-        self._mark = "answer" + secrets.token_hex(8)
+        own = frozenset(self.encoder.protected) - hard
+        self._text = TextRenderer(self.template, self.rules, self.encoder, own)
         self._prefix = self._processor_prefix()
         self.notes = _notes(self.rules, self.images, processor)
         for note in self.notes:
@@ -118,7 +99,8 @@ class ChatRenderer:
             RenderError: The template does not take these messages.
         """
         pictures = self._pictures(messages)
-        return self._finish(self._prompt_text(messages, tools), messages, pictures, self._prefix)
+        text = self._text.whole(messages, tools, generation_prompt=True)
+        return self._finish(text, messages, pictures, self._prefix)
 
     def delta(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None
@@ -132,7 +114,8 @@ class ChatRenderer:
         if not messages:
             return Segment([], [])
         pictures = self._pictures(messages)
-        text = self._ending(messages).tokens[-1] + self._delta_text(messages, tools)
+        end = self._text.ending(messages).tokens[-1]
+        text = end + self._text.delta(messages, tools)
         segment = self._finish(text, messages, pictures, [])
         return Segment(segment.token_ids[1:], segment.images)
 
@@ -145,7 +128,7 @@ class ChatRenderer:
     ) -> Segment:
         """All that is appended with mask 0 after a response: what closes its turn, then the observation."""
         delta = self.delta(messages, tools)
-        closing = self._close(response_token_ids, self._ending(messages))
+        closing = self._close(response_token_ids, self._text.ending(messages))
         return Segment([*closing, *delta.token_ids], delta.images)
 
     def full(
@@ -153,7 +136,7 @@ class ChatRenderer:
     ) -> Segment:
         """A whole conversation rendered at once, without generation prompt: to audit, never to train on."""
         pictures = self._pictures(messages)
-        text = self._render_whole(messages, tools, generation_prompt=False)
+        text = self._text.whole(messages, tools, generation_prompt=False)
         return self._finish(text, messages, pictures, self._prefix)
 
     # -- views of the ids ----------------------------------------------------------------------------------
@@ -195,9 +178,13 @@ class ChatRenderer:
 
     def encode_response(self, text: str) -> list[int]:
         """A response as a model would have sampled it (for experts and warm-up), with the end of its turn."""
-        safe = self.encoder.protect(text, self._assistant_may_write)
+        safe = self.encoder.protect(text, self._text.assistant_may_write)
+        head = self.encoder.encode(self.rules.generation_prompt)
+        ids = self.encoder.encode(self.rules.generation_prompt + safe)
+        # some tokenizers put a blank before the first word of a text, and not behind a prompt
+        body = ids[len(head) :] if ids[: len(head)] == head else self.encoder.encode(safe)
         ending = self.rules.last_ending.tokens or self.rules.ending.tokens
-        return [*self.encoder.encode(safe), *map(self.tokenizer.convert_tokens_to_ids, ending)]
+        return [*body, *map(self.tokenizer.convert_tokens_to_ids, ending)]
 
     def closing(self, response_token_ids: Sequence[int], finish_reason: FinishReason = "stop") -> list[int]:
         """Ids to add with mask 0 after a response so that a user's delta can follow.
@@ -213,104 +200,13 @@ class ChatRenderer:
         """Processor tensors for a forward over one stream: see `agents.forward.model_inputs`."""
         return model_inputs(self.processor, token_ids, [as_picture(i) for i in images])
 
-    # -- text ----------------------------------------------------------------------------------------------
+    def merge_inputs(self, rows: Sequence[Mapping[str, Any]], *, width: int) -> dict[str, Any]:
+        """One batch of several streams' `model_inputs`: see `agents.forward.merge_rows`."""
+        return merge_rows(rows, self._layout, width=width)
 
-    def _prompt_text(
-        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None
-    ) -> str:
-        return self._render_whole(messages, tools, generation_prompt=True)
-
-    def _render_whole(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        tools: Sequence[Mapping[str, Any]] | None,
-        *,
-        generation_prompt: bool,
-    ) -> str:
-        shaped = [self._safe(m) for m in messages]
-        schemas = self.encoder.protect_tree(list(tools)) if tools else None
-        if schemas and not self.rules.tools_listed:
-            shaped = _with_tools_text(shaped, schemas)
-            schemas = None
-        if not self.rules.system:
-            shaped = with_system_folded(shaped)
-        shaped = [self._formed(m) for m in self._regrouped(shaped)]
-        return self.template.render(shaped, schemas, generation_prompt=generation_prompt)
-
-    def _delta_text(
-        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None
-    ) -> str:
-        """What follows the end-of-turn token, as text."""
-        new = self._regrouped([self._safe(m) for m in messages])
-        results = [m for m in new if m["role"] == "tool"]
-        if len(results) < 2 or not self.rules.tool.one_by_one:
-            return self._behind_dummy(new, tools)
-        texts = [self._behind_dummy([m], tools) for m in results]
-        rest = [m for m in new if m["role"] != "tool"]
-        if rest:
-            texts.append(self._behind_dummy(rest, tools))
-        prompt = self.rules.generation_prompt
-        return "".join([*(t.removesuffix(prompt) for t in texts[:-1]), texts[-1]])
-
-    def _behind_dummy(self, new: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None) -> str:
-        names = [m.get("name") or "tool" for m in new if m["role"] == "tool"]
-        dummy = self.rules.tool.dummy if names else DummyCall.NONE
-        ending = self.rules.tool.ending if names else self.rules.ending
-        system = [{"role": "system", "content": [text_block("s")]}] if self.rules.system else []
-        opening = [*system, {"role": "user", "content": [text_block("u")]}]
-        turn = dummy_turn(dummy, self._mark, names, self.rules.forms["assistant"])
-        numbered = _with_call_ids(new)
-        rendered = self.template.render(
-            [*map(self._formed, opening), turn, *map(self._formed, numbered)],
-            self.encoder.protect_tree(list(tools)) if tools and self.rules.delta_reads_tools else None,
-        )
-        _, mark, after = rendered.rpartition(self._mark)
-        _, cut, text = after.partition(ending.tokens[-1])
-        if not (mark and cut):
-            raise TemplateRefused(
-                f"the dummy answer's end ({ending.tokens[-1]}) is missing in what the template made of roles "
-                f"{[m['role'] for m in new]}: {self.encoder.reveal(after)!r}"
-            )
-        return text
-
-    def _ending(self, messages: Sequence[Mapping[str, Any]]) -> Ending:
-        """How the turn before these messages must end."""
-        shaped = self._regrouped(
-            [{"role": m["role"], "content": message_blocks(m["content"])} for m in messages]
-        )
-        return self.rules.tool.ending if any(m["role"] == "tool" for m in shaped) else self.rules.ending
-
-    def _regrouped(self, messages: Sequence[Message]) -> list[Message]:
-        """Tool messages that the template can't carry, as user messages; those joined where it insists."""
-        tool = self.rules.tool
-        results = [m for m in messages if m["role"] == "tool"]
-        pictured = any(count_images([m]) for m in results)
-        mixed = _tool_then_user(messages)
-        out = list(messages)
-        if results and (not tool.own or (pictured and not tool.images) or (mixed and not tool.with_user)):
-            out = [as_user(m) if m["role"] == "tool" else m for m in out]
-        return out if self.rules.users_in_a_row else joined_users(out)
-
-    def _formed(self, message: Message) -> Message:
-        role = message["role"]
-        form = self.rules.forms.get(role, Form.STRING)
-        merge = role in self.rules.merged_text
-        return {**message, "content": in_form(message["content"], form, merge=merge)}
-
-    def _safe(self, message: Mapping[str, Any]) -> Message:
-        """The message with blocks for content, and with special-token strings in it marked as text."""
-        keep = self._assistant_may_write if message["role"] == "assistant" else frozenset()
-        content = [
-            text_block(self.encoder.protect(b["text"], keep)) if b["type"] == "text" else b
-            for b in message_blocks(message["content"])
-        ]
-        out: Message = {"role": message["role"], "content": content}
-        if message.get("name"):
-            out["name"] = self.encoder.protect(str(message["name"]))
-        for key in ("tool_calls", "tool_call_id"):
-            if message.get(key):
-                out[key] = message[key]
-        return out
+    @cached_property
+    def _layout(self) -> Layout:
+        return find_layout(self.processor)
 
     # -- ids -----------------------------------------------------------------------------------------------
 
@@ -358,7 +254,7 @@ class ChatRenderer:
         """Ids that a processor puts in front of a prompt which does not start with its bos token."""
         if self.processor is self.tokenizer:
             return []
-        text = self._prompt_text([{"role": "user", "content": "u"}], None)
+        text = self._text.whole([{"role": "user", "content": "u"}], None, generation_prompt=True)
         if self.tokenizer.bos_token and text.startswith(self.tokenizer.bos_token):
             return []
         theirs = [int(i) for i in self.processor(text=[text])["input_ids"][0]]
@@ -396,30 +292,6 @@ def _no_images(renderer: ChatRenderer) -> str:
     if renderer.processor is renderer.tokenizer:
         return "it was made from a tokenizer; load the model's AutoProcessor (it needs torchvision)"
     return "the processor has no image processor"
-
-
-def _with_tools_text(messages: Sequence[Message], schemas: Sequence[Any]) -> list[Message]:
-    """The tools in the system prompt, for templates that do not list them."""
-    text = TOOLS_TEXT.format(schemas="\n".join(json.dumps(s, ensure_ascii=False) for s in schemas))
-    if messages and messages[0]["role"] == "system":
-        content = [*messages[0]["content"], text_block("\n\n" + text)]
-        return [{**messages[0], "content": content}, *messages[1:]]
-    return [{"role": "system", "content": [text_block(text)]}, *messages]
-
-
-def _with_call_ids(messages: Sequence[Message]) -> list[Message]:
-    out, index = [], 0
-    for message in messages:
-        if message["role"] == "tool":
-            message = {**message, "name": message.get("name") or "tool", "tool_call_id": call_id(index)}
-            index += 1
-        out.append(message)
-    return out
-
-
-def _tool_then_user(messages: Sequence[Message]) -> bool:
-    roles = {m["role"] for m in messages}
-    return {"tool", "user"} <= roles
 
 
 def _notes(rules: Rules, images: ImageTokens | None, processor: Any) -> list[str]:

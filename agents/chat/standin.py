@@ -34,6 +34,7 @@ def byte_tokenizer(
     bos: str | None = None,
     extra: Sequence[str] = (),
     named: Mapping[str, str] | None = None,
+    rstrip: bool = False,
 ) -> Any:
     """A fast tokenizer with this chat template and its control tokens.
 
@@ -43,6 +44,7 @@ def byte_tokenizer(
         bos: The token that templates know as `bos_token`.
         extra: Further control tokens (pads, picture marks).
         named: Control tokens that a processor looks up by attribute (`boi_token`).
+        rstrip: Control tokens swallow the blanks behind them.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -57,7 +59,7 @@ def byte_tokenizer(
     )
     controls = [*([bos] if bos else []), eos, "<|pad|>", *control_tokens(template), *extra]
     backend.add_special_tokens(
-        [AddedToken(t, special=True, normalized=False) for t in dict.fromkeys(controls)]
+        [AddedToken(t, special=True, normalized=False, rstrip=rstrip) for t in dict.fromkeys(controls)]
     )
     plain = dict.fromkeys(_PLAIN.findall(template))
     backend.add_tokens([AddedToken(t, special=False, normalized=False) for t in plain])

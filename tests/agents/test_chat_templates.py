@@ -24,9 +24,9 @@ pytest.importorskip("trl")
 from agents.chat import ChatRenderer
 from agents.chat.__main__ import trl_table
 from agents.chat.families import processor_for, trl_templates
-from agents.chat.probe import probe_tools
 from agents.chat.rules import Form
 from agents.chat.shape import in_form, text_block
+from agents.chat.trial import probe_tools
 
 TEMPLATES = trl_templates()
 SEEDS = st.integers(0, 2**32 - 1)

@@ -5,7 +5,7 @@
 An episode of N turns with a picture each, on Qwen3-VL's processor. *ours*: each observation is rendered as a
 delta, the pictures are processed once at the end (`ChatRenderer.model_inputs`). *concatenate*: the tensors of
 each turn are appended to those before it. *re-render*: the whole conversation goes through the processor each
-turn, as a loop without deltas does. Work is CPU time of this process, so that others don't count, and bytes of
+turn, as a loop without deltas does. Work is CPU time of this process (others don't count), and bytes of
 tensors made. All three end with the same tensors; that is checked.
 """
 
