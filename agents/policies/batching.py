@@ -98,7 +98,7 @@ class Decoder:
 
     Args:
         model: In eval mode.
-        renderer: Gives `model_inputs(token_ids, images)` and `pad_id`.
+        renderer: Gives `model_inputs(token_ids, images)`, `merge_inputs(rows, width=)` and `pad_id`.
         prefixes: Kept keys and values; with `max_bytes` 0 nothing is kept and nothing shared.
         stats: Counted into.
         max_prefill_tokens: Largest rows times width that new requests are computed in.
@@ -272,14 +272,9 @@ class Decoder:
         dropped = {key for part in parts for key in part if key.startswith("pixel_values")} - keys
         if dropped:  # a forward without its pictures would run and say nothing
             raise TypeError(f"{type(self.model).__name__}.forward takes no {', '.join(sorted(dropped))}")
-        out: dict[str, torch.Tensor] = {}
-        for key in sorted(keys):
-            if key.endswith("token_type_ids"):
-                rows = [part.get(key, torch.zeros_like(part["input_ids"])) for part in parts]
-                out[key] = torch.cat([torch.nn.functional.pad(r, (width - r.shape[1], 0)) for r in rows])
-            else:
-                out[key] = torch.cat([part[key] for part in parts if key in part])
-        return out
+        rows = [{key: value for key, value in part.items() if key in keys} for part in parts]
+        merged: dict[str, torch.Tensor] = self.renderer.merge_inputs(rows, width=width)
+        return merged
 
     def _share(self, batch: kv.Batch, chunks: Sequence[Chunk], positions: Sequence[int]) -> None:
         """Keep whole prompts for the other episodes of their groups, up to the last token."""
