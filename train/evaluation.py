@@ -135,6 +135,19 @@ def summarize(records: Sequence[EpisodeRecord]) -> Evaluation:
     )
 
 
+def training_figures(records: Sequence[EpisodeRecord]) -> dict[str, float]:
+    """What a training step logs of its episodes: TRL's `completions/...` and ours, `rollout/...`."""
+    lengths = [record.sampled_tokens for record in records] or [0]
+    figures = {
+        "completions/mean_length": sum(lengths) / len(lengths),
+        "completions/min_length": float(min(lengths)),
+        "completions/max_length": float(max(lengths)),
+    }
+    for name, value in summarize(records).metrics("rollout").items():
+        figures[name.replace("rollout_", "rollout/", 1)] = value
+    return figures
+
+
 def wilson(successes: int, n: int, z: float = 1.96) -> tuple[float, float]:
     """Wilson's interval of a share.
 

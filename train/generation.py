@@ -219,6 +219,40 @@ def served(
     return Generator(policy, push)
 
 
+def generator_for(
+    args: Any, rollout: Any, model: Any, renderer: ChatRenderer, weights: Weights, accelerator: Any
+) -> Generator:
+    """The generator that `vllm_mode` asks for.
+
+    Args:
+        args: TRL's configuration.
+        rollout: A `RolloutConfig`.
+        model: The model in training, for where it was loaded from.
+        renderer: Of the model's chat template.
+        weights: Walks the weights of the model in training.
+        accelerator: Says which process this is.
+    """
+    options = options_of(
+        args,
+        dtype=rollout.vllm_dtype,
+        enforce_eager=rollout.vllm_enforce_eager,
+        max_num_seqs=rollout.max_batch,
+    )
+    if options.mode == "server":
+        folder = Path(args.output_dir or ".") / "served-weights"
+        return served(renderer, options, weights, folder, main=accelerator.is_main_process)
+    return colocated(
+        model.config._name_or_path,
+        renderer,
+        options,
+        weights,
+        rank=accelerator.process_index,
+        local_rank=accelerator.local_process_index,
+        processes=accelerator.num_processes,
+        images_per_prompt=rollout.max_images,
+    )
+
+
 def options_of(args: Any, *, dtype: str, enforce_eager: bool, max_num_seqs: int) -> VLLMOptions:
     """From TRL's `vllm_*` arguments and what they lack."""
     return VLLMOptions(

@@ -35,9 +35,9 @@ from agents.metrics import rollout_metrics, without_bulk
 from agents.store import TrajectoryStore
 from agents.types import Trajectory
 from train import checks
-from train.evaluation import Evaluation, held_out, record_of, summarize
+from train.evaluation import Evaluation, held_out, record_of, training_figures
 from train.forward import Pictures, Scorer, dummy_picture
-from train.generation import Generator, colocated, options_of, served
+from train.generation import Generator, generator_for
 from train.logprobs import add_sampled_logprobs
 from train.rewards import RewardFunc, columns_of, environment_reward, live_only, tickets
 from train.rollouts import RolloutConfig, Rollouts
@@ -156,27 +156,9 @@ class GymGRPOTrainer(GRPOTrainer):
 
     def _make_generator(self, rollout: RolloutConfig) -> Generator:
         """vLLM as `vllm_mode` says, following this model's weights."""
-        args, accelerator = self.args, self.accelerator
-        options = options_of(
-            args,
-            dtype=rollout.vllm_dtype,
-            enforce_eager=rollout.vllm_enforce_eager,
-            max_num_seqs=rollout.max_batch,
-        )
-        walk = _Weights(self.model, accelerator, self.renderer.processor)
-        weights = walk._iter_named_params
-        if options.mode == "server":
-            folder = Path(args.output_dir or ".") / "served-weights"
-            return served(self.renderer, options, weights, folder, main=accelerator.is_main_process)
-        return colocated(
-            self.policy_model.config._name_or_path,
-            self.renderer,
-            options,
-            weights,
-            rank=accelerator.process_index,
-            local_rank=accelerator.local_process_index,
-            processes=accelerator.num_processes,
-            images_per_prompt=rollout.max_images,
+        walk = _Weights(self.model, self.accelerator, self.renderer.processor)
+        return generator_for(
+            self.args, rollout, self.policy_model, self.renderer, walk._iter_named_params, self.accelerator
         )
 
     def _add_heads(self) -> None:
@@ -257,23 +239,16 @@ class GymGRPOTrainer(GRPOTrainer):
         return self._any_rank(stale) if self.accelerator.num_processes > 1 else stale
 
     def _log_rollouts(self, rows: Sequence[Row]) -> None:
-        records = gather_object([record_of(row.trajectory) for row in rows if row.trajectory is not None])
-        figures = summarize(records)
-        metrics = self._metrics["train"]
-        self.state.num_input_tokens_seen += sum(r.tokens for r in records)
-        metrics["num_tokens"] = [self.state.num_input_tokens_seen]
-        lengths = [r.sampled_tokens for r in records] or [0]
-        metrics["completions/mean_length"].append(sum(lengths) / len(lengths))
-        metrics["completions/min_length"].append(min(lengths))
-        metrics["completions/max_length"].append(max(lengths))
-        dropped = gather_object([not row.live for row in rows])
-        metrics["rollout/dropped_rows"].append(float(sum(dropped)))
-        for name, value in figures.metrics("rollout").items():
-            if name != "rollout_episodes":
-                metrics[name.replace("rollout_", "rollout/", 1)].append(value)
         trajectories = [row.trajectory for row in rows if row.trajectory is not None]
+        records = gather_object([record_of(t) for t in trajectories])
         everyone = gather_object([without_bulk(t) for t in trajectories])
-        for name, value in rollout_metrics(everyone, version=self.state.global_step).items():
+        dropped = gather_object([not row.live for row in rows])
+        metrics = self._metrics["train"]
+        self.state.num_input_tokens_seen += sum(record.tokens for record in records)
+        metrics["num_tokens"] = [self.state.num_input_tokens_seen]
+        figures = training_figures(records) | rollout_metrics(everyone, version=self.state.global_step)
+        figures["rollout/dropped_rows"] = float(sum(dropped))
+        for name, value in figures.items():
             metrics[name].append(value)
         if self._store is not None:
             self._store.append(trajectories, step=self.state.global_step)
