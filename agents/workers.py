@@ -214,6 +214,7 @@ class EnvPool:
         self._grace = grace
         self._idle: dict[str, list[EnvWorker]] = defaultdict(list)
         self._busy: set[EnvWorker] = set()
+        self._closing: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Condition()
 
     async def lease(self, recipe: EnvRecipe) -> EnvWorker:
@@ -261,8 +262,16 @@ class EnvPool:
         self._busy.clear()
         self._idle.clear()
         await asyncio.gather(*(self._discard(w) for w in workers))
+        await asyncio.gather(*self._closing)  # what a cancelled episode was closing
 
     async def _discard(self, worker: EnvWorker) -> None:
+        """Close a worker; goes on to its end also when the episode that waits for it is cancelled."""
+        closing = asyncio.ensure_future(self._close_worker(worker))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        await asyncio.shield(closing)
+
+    async def _close_worker(self, worker: EnvWorker) -> None:
         await worker.close(self.timeouts.close)
         self.counts.abandoned += worker.abandoned
         self.counts.open -= 1

@@ -129,6 +129,10 @@ class RolloutEngine:
         """Threads left behind in a hung environment since the engine was made."""
         return self._pool.counts.abandoned
 
+    def close_environments(self) -> None:
+        """Close every environment once nothing collects any more; the next collection makes new ones."""
+        self._loop.run(self._close_environments())
+
     def close(self) -> None:
         """Close every environment and the event loop. Safe to call twice."""
         if not self._closed:
@@ -155,7 +159,7 @@ class RolloutEngine:
             return future.result()
         except BaseException:
             future.cancel()
-            self._loop.run(self._close_environments())
+            self.close_environments()
             raise
 
     def new_gate(self) -> asyncio.Event:
@@ -289,9 +293,10 @@ async def _all(coroutines: Any) -> list[Any]:
     tasks = [asyncio.ensure_future(c) for c in coroutines]
     try:
         return await asyncio.gather(*tasks)
-    except BaseException:
-        for task in tasks:
-            task.cancel()
+    except BaseException as error:
+        if not isinstance(error, asyncio.CancelledError):  # else they are cancelled, and are cleaning up
+            for task in tasks:
+                task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
 
