@@ -215,8 +215,11 @@ def test_unknown_families_and_levels_are_named():
 
 def test_answers_come_in_all_of_the_data_sets_writings():
     kinds: Counter[str] = Counter()
-    for seed in range(250):
-        problem = generate(np.random.default_rng(seed))
+    rare = [("parallel_in_triangle", 1)] * 25 + [
+        ("special_30_60_90", 2)
+    ] * 25  # fractions, without and with roots
+    for seed, (family, level) in enumerate([(None, None)] * 200 + rare):
+        problem = generate(np.random.default_rng(seed), family, level)
         kinds[kind_of(problem.answer)] += 1
         assert problem.image[0].min() == 255, "the border is white"
     assert set(kinds) >= {"integer", "decimal", "root", "fraction", "pi"}, kinds
