@@ -34,7 +34,8 @@ def main() -> None:
     parser = TrlParser(parts)
     script, rollout, model_args, args = parser.parse_args_and_config()
     output = Path(args.output_dir)
-    report = Report(output, main=PartialState().is_main_process)
+    resuming = args.resume_from_checkpoint is not None
+    report = Report(output, main=PartialState().is_main_process, resume=resuming)
 
     # Model: a name, a path, or "tiny", which is made here.
     folder = model_folder(model_args.model_name_or_path, script, output, seed=args.seed, say=report.say)

@@ -26,13 +26,14 @@ class Report:
     Args:
         folder: The run's output.
         main: Whether this process prints and writes.
+        resume: Whether the figures that are in the folder belong to this run.
     """
 
-    def __init__(self, folder: str | Path, *, main: bool = True) -> None:
+    def __init__(self, folder: str | Path, *, main: bool = True, resume: bool = False) -> None:
         self.folder = Path(folder)
         self.main = main
         self.stages: dict[str, Evaluation] = {}
-        if (self.folder / FIGURES_FILE).is_file():
+        if resume and (self.folder / FIGURES_FILE).is_file():
             stored = json.loads((self.folder / FIGURES_FILE).read_text())
             self.stages = {name: Evaluation(**figures) for name, figures in stored.items()}
 

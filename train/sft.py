@@ -37,7 +37,8 @@ def main() -> None:
             f"expert_steps must be at least 1 for supervised training, got {script.expert_steps}"
         )
     output = Path(args.output_dir)
-    report = Report(output, main=PartialState().is_main_process)
+    resuming = args.resume_from_checkpoint is not None
+    report = Report(output, main=PartialState().is_main_process, resume=resuming)
 
     # Model, and training on solved episodes (`--resume_from_checkpoint last` goes on after a kill).
     folder = model_folder(model_args.model_name_or_path, script, output, seed=args.seed, say=report.say)

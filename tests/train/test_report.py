@@ -26,7 +26,8 @@ def test_stages_are_printed_with_their_interval_and_survive_a_restart(figures, t
     from train.report import Report
 
     Report(tmp_path).add("after warm-up", figures)
-    again = Report(tmp_path)
+    assert not Report(tmp_path).stages, "another run's figures"
+    again = Report(tmp_path, resume=True)
     again.add("after GRPO", figures)
     again.table("held-out episodes")
     said = capsys.readouterr().out
