@@ -68,7 +68,7 @@ class RubricConfig:
 class Limits:
     """Time in seconds and sizes for servers."""
 
-    connect: float = 60.0
+    connect: float = 120.0
     call: float = 60.0
     setup: float = 120.0
     evaluate: float = 120.0
