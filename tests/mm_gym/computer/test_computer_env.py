@@ -333,13 +333,16 @@ def killing(count: int) -> int:
             runs = [threads.submit(replayed, env, seed) for seed, env in enumerate(envs)]
             killed = 0
             while not all(run.done() for run in runs) and killed < 2:
-                time.sleep(1.0)
+                time.sleep(0.01)
+                if sum(env.turn > 0 for env in envs) < count // 2:
+                    continue  # not amid the episodes yet
                 for process in psutil.Process().children(recursive=True):
                     with contextlib.suppress(psutil.Error):
                         command = process.cmdline()
                         if "--remote-debugging-pipe" in command and "watchdog" not in " ".join(command[:5]):
                             os.kill(process.pid, signal.SIGKILL)
                 killed += 1
+                time.sleep(0.5)
             results = [run.result() for run in runs]
         assert all(episode.success and episode.episode_return == 1.0 for episode, _ in results)
         return sum(failures for _, failures in results)
