@@ -38,7 +38,7 @@ bench: $(VENV)/.test browser
 docs: $(VENV)/.test
 	$(VENV)/bin/mkdocs build --strict
 
-browser: $(VENV)/.python
+browser: $(VENV)/.test
 	@$(PY) .ci/install_browser.py
 
 $(VENV)/.python:

@@ -9,19 +9,18 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
-KNOWN = (
-    "/usr/lib/chromium/chromium-headless-shell",
-    "/usr/lib/chromium/chromium",
-    "/usr/lib64/chromium-browser/chromium-browser",
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-)
+from gymnasium.error import DependencyNotInstalled
+
+from mm_gym.computer.install import find_browser
 
 
 def main() -> None:
-    if any(Path(path).exists() for path in KNOWN) or os.environ.get("MM_GYM_BROWSER"):
+    try:
+        find_browser()
         return
+    except DependencyNotInstalled:
+        pass
     if shutil.which("apt-get") and os.geteuid() == 0:
         print("installing chromium-headless-shell with apt-get ...", flush=True)
         for command in (["apt-get", "update"], ["apt-get", "install", "-y", "chromium-headless-shell"]):
@@ -29,12 +28,10 @@ def main() -> None:
             if result.returncode != 0:
                 print(result.stderr[-2000:], file=sys.stderr)
                 break
-        else:
-            return
-    print("NO BROWSER: the computer-use tests will be skipped. To mend it:")
-    print("  Debian, Ubuntu: sudo apt-get install chromium-headless-shell   (or: chromium)")
-    print("  Fedora:         sudo dnf install chromium-headless")
-    print("  macOS:          brew install --cask chromium")
+    try:
+        find_browser()
+    except DependencyNotInstalled as missing:
+        print(f"NO BROWSER: the computer-use tests will be skipped. {missing}")
 
 
 if __name__ == "__main__":
