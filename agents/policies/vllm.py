@@ -24,7 +24,7 @@ from agents.types import FinishReason, GenerationFailure, Request, Response, Sam
 class Collapser(Protocol):
     """The part of `agents.ChatRenderer` that is needed here."""
 
-    def collapse(self, token_ids: Any) -> list[int]: ...
+    def collapse(self, token_ids: Any, images: Any = None) -> list[int]: ...
 
 
 class Lockstep(Protocol):
@@ -148,7 +148,7 @@ class VLLMPolicy:
         self._counter += 1
         key = f"{request.episode}#{self._counter}"
         images: list[Image.Image] = list(request.images)
-        prompt: dict[str, Any] = {"prompt_token_ids": self._renderer.collapse(request.token_ids)}
+        prompt: dict[str, Any] = {"prompt_token_ids": self._renderer.collapse(request.token_ids, request.images)}
         if images:
             prompt["multi_modal_data"] = {"image": images}
         sampling = vllm_sampling(request.sampling, request.max_tokens, request.seed)

@@ -68,7 +68,7 @@ class VLLMServerPolicy:
     async def generate(self, request: Request) -> Response:
         """Sample one turn on the episode's replica."""
         body: dict[str, Any] = {
-            "token_ids": self._renderer.collapse(request.token_ids),
+            "token_ids": self._renderer.collapse(request.token_ids, request.images),
             "sampling_params": vllm_sampling(request.sampling, request.max_tokens, request.seed),
             "return_token_ids": True,
         }
