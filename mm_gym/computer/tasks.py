@@ -155,8 +155,6 @@ class TaskSpec:
     levels: tuple[int, ...] = (1, 2, 3)
     """The difficulty levels that `generate` takes, 1 the easiest."""
     tags: tuple[str, ...] = ()
-    max_turns: int = 30
-    """A fair limit: well above what the solver takes."""
     min_size: tuple[int, int] = (480, 360)
     """The smallest screen (width, height) on which the task can be done."""
     settle_ms: int = 100
