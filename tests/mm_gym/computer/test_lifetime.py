@@ -28,15 +28,17 @@ from mm_gym.episode import expert, play
 pytestmark = pytest.mark.browser
 
 
+def watchdogs_of(pid: int) -> list[psutil.Process]:
+    """The watchdogs that a process started, one a browser; other tests' children are none of them."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        children = psutil.Process(pid).children(recursive=True)
+        return [p for p in children if "watchdog.py" in " ".join(p.cmdline()[:5])]
+    return []
+
+
 def browsers_of(pid: int) -> list[psutil.Process]:
     """The processes of the browsers that a process started."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return [
-            p
-            for p in psutil.Process(pid).children(recursive=True)
-            if "watchdog" not in " ".join(p.cmdline()[:5])
-        ]
-    return []
+    return [p for dog in watchdogs_of(pid) for p in dog.children(recursive=True)]
 
 
 def main_browsers() -> list[psutil.Process]:
@@ -86,7 +88,7 @@ def test_a_killed_browser_is_our_failure_and_the_next_reset_works(victim: str, b
         if victim == "browser":
             os.kill(main_browsers()[0].pid, signal.SIGKILL)
         else:
-            (dog,) = psutil.Process().children()
+            (dog,) = watchdogs_of(os.getpid())
             os.kill(dog.pid, signal.SIGKILL)
         with pytest.raises(mm_gym.EnvironmentFailure) as failure:
             env.step(action)
