@@ -148,7 +148,9 @@ class VLLMPolicy:
         self._counter += 1
         key = f"{request.episode}#{self._counter}"
         images: list[Image.Image] = list(request.images)
-        prompt: dict[str, Any] = {"prompt_token_ids": self._renderer.collapse(request.token_ids, request.images)}
+        prompt: dict[str, Any] = {
+            "prompt_token_ids": self._renderer.collapse(request.token_ids, request.images)
+        }
         if images:
             prompt["multi_modal_data"] = {"image": images}
         sampling = vllm_sampling(request.sampling, request.max_tokens, request.seed)
