@@ -15,6 +15,7 @@ from typing import Any
 
 from agents.types import Trajectory
 from mm_gym.episode import Episode
+from mm_gym.intervals import wilson_interval
 from mm_gym.stop import StopReason
 
 NGRAM = 4
@@ -110,17 +111,6 @@ def repetition(token_ids: Sequence[int], n: int = NGRAM) -> float:
         return 0.0
     distinct = {tuple(token_ids[i : i + n]) for i in range(count)}
     return 1.0 - len(distinct) / count
-
-
-def wilson_interval(successes: float, total: int, z: float = 1.96) -> tuple[float, float]:
-    """The Wilson score interval of a share, 95% by default; (0.0, 1.0) without any observation."""
-    if total == 0:
-        return 0.0, 1.0
-    share = successes / total
-    centre = share + z * z / (2 * total)
-    spread = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
-    scale = 1 + z * z / total
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
 
 
 # -- by task -------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from accelerate import PartialState
 from accelerate.utils import gather_object
 
 from agents.types import Trajectory
+from mm_gym.intervals import wilson_interval as wilson
 from train.rollouts import Rollouts
 from train.tasks import TaskSource, name_of
 
@@ -146,20 +147,6 @@ def training_figures(records: Sequence[EpisodeRecord]) -> dict[str, float]:
     for name, value in summarize(records).metrics("rollout").items():
         figures[name.replace("rollout_", "rollout/", 1)] = value
     return figures
-
-
-def wilson(successes: int, n: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson's interval of a share.
-
-    >>> tuple(round(x, 3) for x in wilson(8, 10))
-    (0.49, 0.943)
-    """
-    if n == 0:
-        return 0.0, 1.0
-    p = successes / n
-    center = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return max(0.0, center - half), min(1.0, center + half)
 
 
 def held_out(

@@ -16,6 +16,8 @@ from typing import Any
 import typer
 from gymnasium.error import DependencyNotInstalled
 
+from mm_gym.intervals import wilson_interval as _interval
+
 CURVES = {
     "rollout/success": "success in training rollouts",
     "eval_success": "success on held-out tasks",
@@ -176,15 +178,3 @@ def _draw_stages(axis: Any, runs: list[Run]) -> None:
     axis.set_xlim(-0.5, len(names) - 0.5)
     axis.set_ylim(-0.03, 1.03)
     axis.set_title("held-out success, 95% interval", fontsize=10)
-
-
-def _interval(successes: int, total: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson's interval of a share, which it always holds."""
-    if total == 0:
-        return 0.0, 1.0
-    share = successes / total
-    centre = share + z * z / (2 * total)
-    spread = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
-    scale = 1 + z * z / total
-    low, high = (centre - spread) / scale, (centre + spread) / scale
-    return max(0.0, min(share, low)), min(1.0, max(share, high))
