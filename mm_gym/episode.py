@@ -58,6 +58,12 @@ class Episode:
         """The whole conversation in transformers' form, with the pictures in place."""
         return with_images(self.messages, self.images)
 
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: as a conversation with its pictures."""
+        from mm_gym.viewer.display import episode_html
+
+        return episode_html(self)
+
     def record_reset(self, observation: dict[str, Any], info: dict[str, Any]) -> None:
         """Take in what `reset` returned."""
         self.task_id = info["task_id"]

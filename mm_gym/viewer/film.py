@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -56,11 +57,44 @@ def write_film(episode: Episode, path: str | Path, *, size: tuple[int, int] = (4
     frames = [Image.fromarray(f) for f in film_frames(episode, size)]
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".png":
-        _strip(frames).save(path)
+        _sheet(frames, _COLUMNS).save(path)
     else:
         milliseconds = int(1000 * _SECONDS)
         frames[0].save(path, save_all=True, append_images=frames[1:], duration=milliseconds, loop=0)
     return path
+
+
+def film_strip(
+    episode: Episode, *, size: tuple[int, int] = (320, 320), columns: int = _COLUMNS
+) -> Image.Image:
+    """An episode's frames side by side, as one picture; a notebook shows it.
+
+    Args:
+        episode: With its pictures.
+        size: (height, width) of each frame, in pixels.
+        columns: Frames in a row.
+    """
+    return _sheet([Image.fromarray(f) for f in film_frames(episode, size)], columns)
+
+
+def contact_sheet(
+    pictures: Sequence[np.ndarray],
+    captions: Sequence[str] = (),
+    *,
+    size: tuple[int, int] = (240, 240),
+    columns: int = _COLUMNS,
+) -> Image.Image:
+    """Pictures side by side with a caption under each, as one picture.
+
+    Args:
+        pictures: uint8 arrays of shape (H, W, 3), of any sizes; at least one.
+        captions: One a picture, or none at all.
+        size: (height, width) that each gets, caption included, in pixels.
+        columns: Pictures in a row.
+    """
+    texts = captions or [""] * len(pictures)
+    framed = [frame(picture, text, size) for picture, text in zip(pictures, texts, strict=True)]
+    return _sheet([Image.fromarray(f) for f in framed], columns)
 
 
 def _asked(observation: list[Message]) -> str:
@@ -91,11 +125,11 @@ def _ending(episode: Episode) -> str:
     return f"{verdict}, return {episode.episode_return:g} ({episode.stop_reason})\n{episode.task_id}"
 
 
-def _strip(frames: list[Image.Image]) -> Image.Image:
+def _sheet(frames: Sequence[Image.Image], columns: int) -> Image.Image:
     """The frames side by side, in rows."""
-    columns = min(_COLUMNS, len(frames))
+    columns = min(columns, len(frames))
     width, height = frames[0].size
-    strip = Image.new("RGB", (columns * width, math.ceil(len(frames) / columns) * height), "white")
+    sheet = Image.new("RGB", (columns * width, math.ceil(len(frames) / columns) * height), "white")
     for number, one in enumerate(frames):
-        strip.paste(one, (number % columns * width, number // columns * height))
-    return strip
+        sheet.paste(one, (number % columns * width, number // columns * height))
+    return sheet
