@@ -2,7 +2,7 @@
 #   make quickstart   train a tiny VLM with GRPO on the CPU, then show a table and a rollout page
 #   make test         the test suite            make test-slow   the full counts
 #   make lint         ruff and mypy             make bench       speed, as ratios against the peers
-#   make docs         the documentation site
+#   make docs         the documentation site    make notebooks   run the notebooks anew, keep their outputs
 # Choose the interpreter with PYTHON=python3.12, the torch build with TORCH="torch==... torchvision==...".
 
 PYTHON ?= python3
@@ -15,7 +15,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: quickstart test test-slow lint bench docs browser clean
+.PHONY: quickstart test test-slow lint bench docs notebooks browser clean
 
 quickstart: $(VENV)/.train
 	$(VENV)/bin/accelerate launch --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no \
@@ -39,6 +39,9 @@ bench: $(VENV)/.test browser
 
 docs: $(VENV)/.test
 	$(VENV)/bin/mkdocs build --strict
+
+notebooks: $(VENV)/.test browser
+	$(PY) notebooks/run.py
 
 browser: $(VENV)/.test
 	@$(PY) .ci/install_browser.py
