@@ -28,7 +28,7 @@ from train.stages import checkpoint_of, warmed_up
 from train.trainer import GymGRPOTrainer
 
 
-def main() -> None:
+def main(trainer_class: type[GymGRPOTrainer] = GymGRPOTrainer) -> None:
     # Arguments: the YAML of --config, then the command line.
     parts: list[Any] = [ScriptArguments, RolloutConfig, ModelConfig, GymGRPOConfig]
     parser = TrlParser(parts)
@@ -51,7 +51,7 @@ def main() -> None:
         folder = warmed_up(folder, processor, script, rollout, args, report)
 
     # Trainer.
-    trainer = GymGRPOTrainer(
+    trainer = trainer_class(
         load_model(
             folder,
             dtype=model_args.dtype,
