@@ -214,7 +214,7 @@ def _tokens(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
 def _versions(trajectories: Sequence[Trajectory], version: int | None) -> dict[str, float]:
     """How old the weights were that sampled, and how many episodes more than one version sampled."""
-    per_episode = [[turn.policy_version for turn in t.turns] for t in trajectories]
+    per_episode = [[v for turn in t.turns for v in turn.versions] for t in trajectories]
     mixed = _share(any(a != b for a, b in pairwise(versions)) for versions in per_episode)
     if version is None:
         return {"mixed_versions": mixed}

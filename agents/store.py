@@ -38,6 +38,7 @@ TURN = pa.struct(
         ("error", pa.string()),
         ("seconds", pa.string()),
         ("retries", pa.string()),
+        ("pieces", pa.string()),
     ]
 )
 TRAJECTORIES = pa.schema(
@@ -200,7 +201,7 @@ def _row(trajectory: Trajectory, digests: list[str], step: int) -> dict[str, Any
 
 def _turn_row(turn: Turn) -> dict[str, Any]:
     row = asdict(turn)
-    for name in ("metrics", "tool_calls", "seconds", "retries"):
+    for name in ("metrics", "tool_calls", "seconds", "retries", "pieces"):
         row[name] = _json(row[name])
     return row
 
@@ -247,6 +248,7 @@ def _trajectory(row: dict[str, Any], pictures: dict[str, np.ndarray]) -> Traject
 def _turn(row: dict[str, Any]) -> Turn:
     for name in ("metrics", "tool_calls", "seconds", "retries"):
         row[name] = json.loads(row[name])
+    row["pieces"] = [tuple(piece) for piece in json.loads(row.get("pieces") or "[]")]
     return Turn(**row)
 
 

@@ -63,6 +63,12 @@ class Request:
     seed: int
     """Of this turn's own random stream: a function of (seed, task, sample, turn)."""
     sampling: SamplingParams = field(default_factory=SamplingParams)
+    sampled: int = 0
+    """Ids at the end of `token_ids` that this very turn has sampled, before it was interrupted: its random
+    stream goes on after them."""
+    progress: list[tuple[int, float]] | None = field(default=None, compare=False, repr=False)
+    """Where a back end that can notes each id and its log-prob when it is sampled: what stays of a turn whose
+    call is cancelled."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +175,9 @@ class Turn:
     reward: float | None = None
     finish_reason: FinishReason = "stop"
     policy_version: int = 0
+    """Of the policy that sampled it; of the first where several did."""
+    pieces: list[tuple[int, int]] = field(default_factory=list)
+    """Where several versions sampled the turn: each version and how many ids it sampled, in order."""
     images: int = 0
     """Pictures in the observation that answered this turn."""
     metrics: dict[str, float] = field(default_factory=dict)
@@ -180,6 +189,11 @@ class Turn:
     """Wall time by phase: "generation", "environment", "waiting"."""
     retries: dict[str, int] = field(default_factory=dict)
     """Environment and generation retries of this turn, by kind."""
+
+    @property
+    def versions(self) -> list[int]:
+        """Of the policies that sampled it, in order."""
+        return [version for version, _ in self.pieces] or [self.policy_version]
 
 
 @dataclass

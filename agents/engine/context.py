@@ -135,7 +135,7 @@ class EpisodeContext:
                 self._turn_retries[failure.kind] += 1
 
     def interrupt(self) -> None:
-        """Drop the turn that is being sampled; it is sampled again when the gate opens."""
+        """Stop sampling the turn; when the gate opens it goes on where it stood, where the policy can."""
         if self._generation is not None and not self._generation.done():
             self._interrupted = True
             self._generation.cancel()

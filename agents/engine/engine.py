@@ -147,11 +147,18 @@ class RolloutEngine:
 
     # -- for schedulers such as GroupCollector ---------------------------------------------------------
 
-    def run_exclusively(self, make: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
-        """Run a coroutine on the engine's loop with the policy started, and nothing else collecting."""
+    def run_exclusively(
+        self, make: Callable[[], Coroutine[Any, Any, T]], *, generates: bool = True
+    ) -> Future[T]:
+        """Run a coroutine on the engine's loop while nothing else collects.
+
+        Args:
+            make: Makes the coroutine.
+            generates: Whether it needs the policy started.
+        """
         if self._closed:
             raise RuntimeError("the engine is closed: make a new one")
-        return self._loop.submit(self._exclusively(make))
+        return self._loop.submit(self._exclusively(make, generates))
 
     def wait(self, future: Future[T]) -> T:
         """The future's result; at any exception, Ctrl-C too, it is cancelled and all environments closed."""
@@ -171,7 +178,7 @@ class RolloutEngine:
         return asyncio.ensure_future(self._sample(task, sample, gate))
 
     def interrupt(self, gate: asyncio.Event) -> None:
-        """Drop the turns that are being sampled behind a closed gate (to be called on the engine's loop)."""
+        """Stop the turns that are being sampled behind a closed gate (to be called on the engine's loop)."""
         for context in self._running:
             if context.gate is gate:
                 context.interrupt()
@@ -192,16 +199,18 @@ class RolloutEngine:
 
     # -- collecting ------------------------------------------------------------------------------------
 
-    async def _exclusively(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _exclusively(self, make: Callable[[], Coroutine[Any, Any, T]], generates: bool) -> T:
         async with self._turnstile:
-            await self.policy.start()
+            if generates:
+                await self.policy.start()
             try:
                 return await make()
             except BaseException:
                 await self._pool.close()
                 raise
             finally:
-                await self.policy.stop()
+                if generates:
+                    await self.policy.stop()
 
     async def _close_environments(self) -> None:
         async with self._turnstile:  # what was cancelled has cleaned up by then
@@ -234,7 +243,7 @@ class RolloutEngine:
             sample,
             attempt,
             session=session,
-            stream=self._stream(task, name),
+            stream=self._stream(task, name, interruptible=gate is not self._gate),
             budgets=self.budgets,
             retries=self.retries,
             seed=self.seed,
@@ -263,10 +272,18 @@ class RolloutEngine:
             return False
         return turn_seed(self.seed, task, sample, 0, -1) < self.audit_share * 2**63
 
-    def _stream(self, task: Task, name: str) -> Stream:
+    def _stream(self, task: Task, name: str, *, interruptible: bool) -> Stream:
         if isinstance(self.policy, EpisodePolicy):
             return MessageStream(self.policy, task, self.budgets)
-        return TokenStream(self.policy, self.renderer, task, name, self.budgets, self.sampling)
+        return TokenStream(
+            self.policy,
+            self.renderer,
+            task,
+            name,
+            self.budgets,
+            self.sampling,
+            interruptible=interruptible,
+        )
 
 
 def drop_broken_groups(trajectories: Sequence[Trajectory]) -> None:

@@ -140,7 +140,7 @@ class GroupCollector:
 
     def close(self) -> None:
         """Give up what is carried; the environments go back to the engine."""
-        self.engine.wait(self.engine.run_exclusively(self._give_up))
+        self.engine.wait(self.engine.run_exclusively(self._give_up, generates=False))
 
     def state_dict(self) -> dict[str, Any]:
         """The source's cursor and the carried groups, which are begun afresh from their seeds on resuming."""
@@ -220,7 +220,7 @@ class GroupCollector:
             logger.info("%d carried groups grew older than max_staleness and start afresh", len(stale))
 
     def _pause(self) -> None:
-        """Stop the unfinished where they stand; a turn being sampled is sampled again at the next step."""
+        """Stop the unfinished where they stand, in the midst of a turn too."""
         self._gate.clear()
         self.engine.interrupt(self._gate)
 
@@ -272,24 +272,50 @@ class OneStepAhead:
     def __init__(self, collector: GroupCollector) -> None:
         self._collector = collector
         self._pending: Future[Collection] | None = None
+        self._before: dict[str, Any] = {}
+        """The collector's state when the pending step was begun."""
 
-    def next(self, groups: int, push_weights: Callable[[], None] = lambda: None) -> Collection:
+    def next(
+        self, groups: int, push_weights: Callable[[], None] = lambda: None, *, more: bool = True
+    ) -> Collection:
         """The step that was begun a call ago; begins the next one.
 
         Args:
             groups: Of the step to begin (and of this one, at the first call).
             push_weights: Gives the sampler the trainer's weights; called while nothing is generated.
+            more: False for the last step: none is begun after it.
         """
         if self._pending is None:
-            push_weights()
-            self._pending = self._collector.submit(groups)
-        collection = self._collector.engine.wait(self._pending)
-        push_weights()
-        self._pending = self._collector.submit(groups)
+            self._begin(groups, push_weights)
+        pending, self._pending = self._pending, None
+        assert pending is not None
+        collection = self._collector.engine.wait(pending)
+        if more:
+            self._begin(groups, push_weights)
         return collection
 
+    def settle(self) -> None:
+        """Wait until the step that is being collected is whole; `next` still returns it."""
+        if self._pending is not None:
+            self._collector.engine.wait(self._pending)
+
     def close(self) -> None:
-        """Drop the step that is being collected."""
+        """Drop the step that is being collected, and close its environments."""
         pending, self._pending = self._pending, None
         if pending is not None:
             pending.cancel()
+            self._collector.engine.close_environments()
+
+    def state_dict(self) -> dict[str, Any]:
+        """As the collector's; the groups of a step that was not handed out yet are drawn again on resuming."""
+        return self._collector.state_dict() if self._pending is None else self._before
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where `state_dict` was taken."""
+        self.close()
+        self._collector.load_state_dict(state)
+
+    def _begin(self, groups: int, push_weights: Callable[[], None]) -> None:
+        push_weights()
+        self._before = self._collector.state_dict()
+        self._pending = self._collector.submit(groups)

@@ -5,6 +5,9 @@ Knows the trajectory's record and the policy; not environments' workers, retries
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import gymnasium
@@ -15,6 +18,7 @@ from agents.env_host import Observed, Stepped
 from agents.token_env import TokenEnv
 from agents.types import (
     EpisodePolicy,
+    FinishReason,
     Policy,
     Request,
     Response,
@@ -48,7 +52,10 @@ class Stream(Protocol):
         ...
 
     async def generate(self, room: int, seed: int) -> str:
-        """Sample the next turn; returns the action's text. Changes nothing in the trajectory."""
+        """Sample the next turn; returns the action's text. Changes nothing in the trajectory.
+
+        Called again after it was cancelled, it goes on after what was sampled, where the policy can.
+        """
         ...
 
     def take(self, step: Stepped) -> StopReason | None:
@@ -64,6 +71,37 @@ class Stream(Protocol):
         ...
 
 
+@dataclass
+class _Begun:
+    """What is sampled of a turn so far, over all interruptions."""
+
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    pieces: list[tuple[int, int]] = field(default_factory=list)
+    """Version and count of the ids it sampled, in order."""
+    finish_reason: FinishReason | None = None
+    """As the back end says at the end of the turn."""
+
+    def add(self, version: int, sampled: Sequence[tuple[int, float]]) -> None:
+        self.token_ids += [token_id for token_id, _ in sampled]
+        self.logprobs += [logprob for _, logprob in sampled]
+        before = 0
+        if self.pieces and (self.pieces[-1][0] == version or not self.pieces[-1][1]):
+            _, before = self.pieces.pop()
+        self.pieces.append((version, before + len(sampled)))
+
+    def is_open(self, room: int, sampling: SamplingParams) -> bool:
+        """Whether there is more to sample: a call may be cancelled just after the turn's last id."""
+        return len(self.token_ids) < room and not self._stopped(sampling)
+
+    def response(self, sampling: SamplingParams) -> Response:
+        reason = self.finish_reason or ("stop" if self._stopped(sampling) else "length")
+        return Response(self.token_ids, self.logprobs, reason)
+
+    def _stopped(self, sampling: SamplingParams) -> bool:
+        return bool(self.token_ids) and self.token_ids[-1] in sampling.stop_token_ids
+
+
 class TokenStream:
     """The conversation as one append-only token stream, sampled by a `Policy`."""
 
@@ -75,8 +113,11 @@ class TokenStream:
         name: str,
         budgets: Budgets,
         sampling: SamplingParams,
+        *,
+        interruptible: bool = False,
     ) -> None:
         self._policy = policy
+        self._interruptible = interruptible
         self._tokens = TokenEnv(_Elsewhere(), renderer, task=task)
         self._task = task
         self._name = name
@@ -84,7 +125,8 @@ class TokenStream:
         self._sampling = sampling
         self._context = budgets.max_context or getattr(policy, "max_context", None)
         self._response: Response | None = None
-        self._version = 0
+        self._begun = _Begun()
+        self._pieces: list[tuple[int, int]] = []
 
     @property
     def trajectory(self) -> Trajectory:
@@ -108,15 +150,36 @@ class TokenStream:
         return min(room, self._budgets.max_tokens_per_turn)
 
     async def generate(self, room: int, seed: int) -> str:
-        trajectory = self.trajectory
-        version = self._policy.version
-        request = Request(
-            self._name, list(trajectory.token_ids), list(trajectory.images), room, seed, self._sampling
-        )
-        response = await self._policy.generate(request)
+        begun = self._begun
+        if begun.is_open(room, self._sampling):
+            await self._sample(begun, room, seed)
+        self._begun = _Begun()
+        response = begun.response(self._sampling)
         action = self._tokens.action(response)
-        self._response, self._version = response, version
+        self._response, self._pieces = response, begun.pieces
         return action
+
+    async def _sample(self, begun: _Begun, room: int, seed: int) -> None:
+        """Sample what the turn still lacks. Of a cancelled call, what it has sampled stays in `begun`."""
+        trajectory, version = self.trajectory, self._policy.version
+        progress: list[tuple[int, float]] | None = [] if self._interruptible else None
+        request = Request(
+            self._name,
+            [*trajectory.token_ids, *begun.token_ids],
+            list(trajectory.images),
+            room - len(begun.token_ids),
+            seed,
+            self._sampling,
+            sampled=len(begun.token_ids),
+            progress=progress,
+        )
+        try:
+            response = await self._policy.generate(request)
+        except asyncio.CancelledError:
+            begun.add(version, list(progress or ()))
+            raise
+        begun.add(version, list(zip(response.token_ids, response.logprobs, strict=True)))
+        begun.finish_reason = response.finish_reason
 
     def take(self, step: Stepped) -> StopReason | None:
         response = self._sampled()
@@ -132,7 +195,7 @@ class TokenStream:
             info,
             room=max(room - self._budgets.min_tokens_per_turn, 0) if limited else None,
         )
-        self.trajectory.turns[-1].policy_version = self._version
+        self._note_pieces()
         if terminated or truncated:
             return self.trajectory.stop_reason
         return reason if "overflow" in info else None
@@ -142,7 +205,7 @@ class TokenStream:
         nothing: dict[str, Any] = {"text": "", "images": ()}
         self._tokens.advance(response, nothing, 0.0, False, True, {"messages": [], "tool_calls": []})
         self.trajectory.stop_reason = None
-        self.trajectory.turns[-1].policy_version = self._version
+        self._note_pieces()
 
     def settle(self, stop_reason: StopReason, reward: float, metrics: dict[str, float]) -> None:
         self._tokens.settle(stop_reason, reward, metrics)
@@ -152,6 +215,12 @@ class TokenStream:
         if response is None:
             raise RuntimeError("take() or cut() needs a generate() before it")
         return response
+
+    def _note_pieces(self) -> None:
+        """Which versions sampled the turn that was just taken."""
+        turn = self.trajectory.turns[-1]
+        turn.policy_version = self._pieces[0][0]
+        turn.pieces = self._pieces if len(self._pieces) > 1 else []
 
     def _left(self, length: int) -> tuple[int, StopReason]:
         """Tokens that still fit after `length`, and the stop reason of the limit that is nearest."""

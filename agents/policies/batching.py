@@ -48,7 +48,7 @@ class Job:
     request: Request
     done: concurrent.futures.Future[Response]
     uniforms: np.ndarray
-    """The turn's random numbers, one a token."""
+    """The turn's random numbers, one for each token that is asked for."""
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     position: int = 0
@@ -66,6 +66,8 @@ class Job:
     def take(self, token_id: int, logprob: float) -> None:
         self.token_ids.append(token_id)
         self.logprobs.append(logprob)
+        if self.request.progress is not None:
+            self.request.progress.append((token_id, logprob))
 
     def resolve(self) -> None:
         """Hand over the response, unless nobody waits for it any more."""

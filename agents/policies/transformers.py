@@ -113,7 +113,8 @@ class TransformersPolicy:
                 f"beyond the context of {self.max_context}: lower max_tokens by {needed - self.max_context}"
             )
         done: concurrent.futures.Future[Response] = concurrent.futures.Future()
-        self._inbox.put(Job(request, done, uniforms(request.seed, request.max_tokens)))
+        stream = uniforms(request.seed, request.sampled + request.max_tokens)
+        self._inbox.put(Job(request, done, stream[request.sampled :]))
         return await asyncio.wrap_future(done)
 
     # -- the batching loop, in its own thread ---------------------------------------------------------

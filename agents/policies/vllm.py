@@ -42,6 +42,8 @@ class _Add:
     key: str
     prompt: dict[str, Any]
     sampling: dict[str, Any]
+    stepwise: bool
+    """Whether the engine hands out each id when it is sampled."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class _Pending:
     request: Request
     future: asyncio.Future[Response]
     loop: asyncio.AbstractEventLoop
+    sampled: list[tuple[int, float]]
+    """Ids and log-probs so far."""
 
 
 def vllm_sampling(params: SamplingParams, max_tokens: int, seed: int) -> dict[str, Any]:
@@ -153,10 +157,13 @@ class VLLMPolicy:
         }
         if images:
             prompt["multi_modal_data"] = {"image": images}
-        sampling = vllm_sampling(request.sampling, request.max_tokens, request.seed)
+        sampling = vllm_sampling(request.sampling, request.max_tokens, request.seed + request.sampled)
         loop = asyncio.get_running_loop()
-        pending = _Pending(request, loop.create_future(), loop)
-        self._send(_Add(key, prompt, sampling), lambda: self._pending.__setitem__(key, pending))
+        stepwise = request.progress is not None
+        sampled = request.progress if request.progress is not None else []
+        pending = _Pending(request, loop.create_future(), loop, sampled)
+        add = _Add(key, prompt, sampling, stepwise)
+        self._send(add, lambda: self._pending.__setitem__(key, pending))
         try:
             return await pending.future
         except asyncio.CancelledError:
@@ -245,8 +252,7 @@ class VLLMPolicy:
             self._apply(engine, command)
         if engine.has_unfinished_requests():
             for output in engine.step():
-                if output.finished:
-                    self._deliver(output)
+                self._deliver(output)
             return True
         return not stopping
 
@@ -266,30 +272,36 @@ class VLLMPolicy:
         if isinstance(command, _Abort):
             engine.abort_request([command.key])
             return
-        params = vllm.SamplingParams(
-            **command.sampling, output_kind=vllm.sampling_params.RequestOutputKind.FINAL_ONLY
-        )
+        kinds = vllm.sampling_params.RequestOutputKind
+        kind = kinds.DELTA if command.stepwise else kinds.FINAL_ONLY
+        params = vllm.SamplingParams(**command.sampling, output_kind=kind)
         try:
             engine.add_request(command.key, command.prompt, params)
         except Exception as error:  # too long, too many pictures: this request's fault, not the engine's
             self._settle(command.key, GenerationFailure(f"vLLM refused the request: {error}", kind="refused"))
 
     def _deliver(self, output: Any) -> None:
+        """Take in new ids of a turn, and hand over the turn when it is finished."""
         pending = self._pending.get(output.request_id)
         if pending is None:
             return
-        expanded = list(output.prompt_token_ids)
-        if expanded != list(pending.request.token_ids):
-            self._settle(
-                output.request_id, GenerationFailure(expansion_error(pending.request, expanded), kind="ids")
-            )
+        if not pending.sampled:
+            expanded = list(output.prompt_token_ids)
+            if expanded != list(pending.request.token_ids):
+                error = expansion_error(pending.request, expanded)
+                self._settle(output.request_id, GenerationFailure(error, kind="ids"))
+                return
+        new = output.outputs[0]
+        pending.sampled += [
+            (token, entry[token].logprob) for token, entry in zip(new.token_ids, new.logprobs, strict=True)
+        ]
+        if not output.finished:
             return
-        self.prompt_tokens += len(expanded)
+        self.prompt_tokens += len(pending.request.token_ids)
         self.cached_tokens += output.num_cached_tokens or 0
-        sampled = output.outputs[0]
-        token_ids = list(sampled.token_ids)
-        logprobs = [entry[token].logprob for token, entry in zip(token_ids, sampled.logprobs, strict=True)]
-        self._settle(output.request_id, Response(token_ids, logprobs, finish_reason(sampled.finish_reason)))
+        token_ids = [token for token, _ in pending.sampled]
+        logprobs = [logprob for _, logprob in pending.sampled]
+        self._settle(output.request_id, Response(token_ids, logprobs, finish_reason(new.finish_reason)))
 
     def _settle(self, key: str, result: Response | Exception) -> None:
         pending = self._pending.pop(key, None)

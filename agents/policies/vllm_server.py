@@ -69,7 +69,9 @@ class VLLMServerPolicy:
         """Sample one turn on the episode's replica."""
         body: dict[str, Any] = {
             "token_ids": self._renderer.collapse(request.token_ids, request.images),
-            "sampling_params": vllm_sampling(request.sampling, request.max_tokens, request.seed),
+            "sampling_params": vllm_sampling(
+                request.sampling, request.max_tokens, request.seed + request.sampled
+            ),
             "return_token_ids": True,
         }
         if request.images:

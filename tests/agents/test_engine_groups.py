@@ -209,3 +209,56 @@ def test_one_step_ahead_trains_on_rollouts_of_the_step_before():
             staleness.append(policy.version - collection.trajectories[0].turns[0].policy_version)
         ahead.close()
     assert staleness == [1, 1, 1, 1]
+
+
+def test_one_step_ahead_ends_without_a_step_that_nobody_wants():
+    policy = ScriptedPolicy()
+    with make_engine(policy) as engine:
+        collector = GroupCollector(engine, lambda i: Task(ENV_ID, group=i), 2)
+        ahead = OneStepAhead(collector)
+        assert groups_of(ahead.next(1)) == [0, 0]
+        assert groups_of(ahead.next(1, more=False)) == [1, 1]
+        assert collector.cursor == 2
+        ahead.close()
+
+
+def test_a_step_that_was_not_handed_out_is_drawn_again_on_resuming():
+    with make_engine() as engine:
+        ahead = OneStepAhead(GroupCollector(engine, lambda i: Task(ENV_ID, {"length": 1}, group=i), 2))
+        assert groups_of(ahead.next(2)) == [0, 0, 1, 1]
+        state = ahead.state_dict()
+        ahead.settle()
+        assert ahead.state_dict() == state, "the pending step is whole but was not trained on"
+        assert groups_of(ahead.next(2)) == [2, 2, 3, 3]
+        ahead.load_state_dict(state)
+        assert groups_of(ahead.next(2, more=False)) == [2, 2, 3, 3]
+
+
+def test_dropping_the_step_ahead_cancels_it_and_closes_its_environments():
+    policy = ScriptedPolicy()
+    with make_engine(policy) as engine:
+        ahead = OneStepAhead(
+            GroupCollector(engine, lambda i: Task(ENV_ID, {"length": 1 if i == 0 else 10**6}, group=i), 1)
+        )
+        ahead.next(1)
+        ahead.close()
+        assert engine.open_environments == 0
+        assert not policy.running
+        ahead.close()
+
+
+def test_a_failure_in_the_step_ahead_surfaces_where_it_is_asked_for():
+    policy = ScriptedPolicy()
+    with make_engine(policy) as engine:
+        ahead = OneStepAhead(GroupCollector(engine, lambda i: Task(ENV_ID, {"length": 1}, group=i), 1))
+        ahead.next(1, more=False)
+
+        def bug(request):
+            raise KeyError("a bug")
+
+        policy._reply = bug
+        with pytest.raises(KeyError):
+            ahead.next(1)
+        assert engine.open_environments == 0
+        policy._reply = by_group
+        assert len(ahead.next(1, more=False).trajectories) == 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
+
 import pytest
 
 pytest.importorskip("transformers")
@@ -58,3 +61,70 @@ def test_rollouts_with_images_have_the_logprobs_of_one_forward(tiny_vlm):
     audited = [t for t in trajectories if "drift_join" in t.metrics]
     assert 0 < len(audited) < 6
     assert rollout_metrics(audited)["rollout/Pointing/drift_unrenderable"] == 0.0
+
+
+def interrupted_episode(engine, policy, after: int, meanwhile=lambda: None):
+    """An episode whose first turn is stopped after `after` tokens; `meanwhile` happens before it goes on."""
+    gate = engine.new_gate()
+    (task,) = group_tasks(1, 1)
+    before = policy.stats.decoded_tokens
+
+    async def first_part():
+        episode = engine.begin(task, 0, gate)
+        while policy.stats.decoded_tokens - before < after:
+            await asyncio.sleep(0.001)
+        gate.clear()
+        engine.interrupt(gate)
+        return episode
+
+    async def the_rest(episode):
+        gate.set()
+        return await episode
+
+    episode = engine.wait(engine.run_exclusively(first_part))
+    meanwhile()
+    return engine.wait(engine.run_exclusively(lambda: the_rest(episode)))
+
+
+INTERRUPTED = Budgets(max_turns=1, max_tokens_per_turn=120, cut_response="step")
+
+
+def test_an_interrupted_turn_goes_on_exactly_where_it_stood(tiny_vlm):
+    policy = TransformersPolicy(*tiny_vlm)
+    with RolloutEngine(policy, budgets=INTERRUPTED, seed=3) as engine:
+        (whole,) = engine.collect(group_tasks(1, 1))
+        before = policy.stats.decoded_tokens
+        parted = interrupted_episode(engine, policy, after=10)
+        sampled_again = policy.stats.decoded_tokens - before - parted.sampled_tokens
+    assert whole.sampled_tokens > 20
+    assert parted.token_ids == whole.token_ids
+    assert parted.logprobs == pytest.approx(whole.logprobs, abs=1e-4)
+    assert sampled_again <= 2, "a token that was being computed at the interruption"
+
+
+def test_each_part_of_an_interrupted_turn_has_the_logprobs_of_the_policy_that_sampled_it(tiny_vlm):
+    model, processor = tiny_vlm
+    old = copy.deepcopy(model)
+    policy = TransformersPolicy(model, processor)
+
+    def train() -> None:
+        with torch.no_grad():
+            model.get_output_embeddings().weight.mul_(1.5)
+        policy.version = 1
+
+    with RolloutEngine(policy, budgets=INTERRUPTED, seed=3) as engine:
+        try:
+            t = interrupted_episode(engine, policy, after=10, meanwhile=train)
+            banned = engine.sampling.banned_token_ids
+            ((_, first), (version, rest)) = t.turns[0].pieces
+            kept = [p for p, sampled in zip(t.logprobs, t.loss_mask, strict=True) if sampled]
+            by_old = recomputed_logprobs(old, policy.renderer, t, banned)
+            by_new = recomputed_logprobs(model, policy.renderer, t, banned)
+        finally:
+            model.load_state_dict(old.state_dict())
+    assert version == 1
+    assert first >= 10
+    assert first + rest == t.sampled_tokens
+    assert kept[:first] == pytest.approx(by_old[:first], abs=1e-4)
+    assert kept[first:] == pytest.approx(by_new[first:], abs=1e-4)
+    assert kept[first:] != pytest.approx(by_old[first:], abs=1e-2)

@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -16,7 +17,7 @@ from vllm_server import SETTINGS, vllm_server
 
 from agents.chat import ChatRenderer
 from agents.token_env import TokenEnv
-from agents.types import GenerationFailure, Policy, Request, SamplingParams, Trajectory
+from agents.types import GenerationFailure, Policy, Request, Response, SamplingParams, Trajectory
 from mm_gym.judge import ChatEndpoint, Criterion, Judge, Rubric
 from train.tiny import build_tiny_vlm
 
@@ -206,6 +207,46 @@ def test_a_cancelled_turn_is_aborted_in_the_engine(llm, renderer):
     asyncio.run(cancel(VLLMPolicy(llm, renderer)))
     assert not llm.llm_engine.has_unfinished_requests()
     assert time.monotonic() - started < 60
+
+
+def test_a_cancelled_turn_leaves_its_ids_and_goes_on_after_them(llm, model, renderer):
+    from agents.policies.vllm import VLLMPolicy
+
+    async def in_two_parts(policy: VLLMPolicy) -> Trajectory:
+        await policy.start()
+        env = TokenEnv(PictureEnv(turns=1), renderer)
+        prompt, _ = env.reset(seed=0)
+        params = replace(sampling(renderer), stop_token_ids=())
+        progress: list[tuple[int, float]] = []
+        request = Request("c", prompt.token_ids, prompt.images, 400, 5, params, progress=progress)
+        turn = asyncio.create_task(policy.generate(request))
+        while len(progress) < 20:
+            await asyncio.sleep(0.001)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        begun = list(progress)
+        await policy.stop()
+        assert 20 <= len(begun) < 400
+        await policy.start()
+        ids = [token_id for token_id, _ in begun]
+        request = replace(
+            request,
+            token_ids=[*prompt.token_ids, *ids],
+            max_tokens=10,
+            sampled=len(ids),
+            progress=None,
+        )
+        rest = await policy.generate(request)
+        await policy.stop()
+        assert len(rest.token_ids) == 10
+        logprobs = [*(logprob for _, logprob in begun), *rest.logprobs]
+        env.step(Response([*ids, *rest.token_ids], logprobs, "length"))
+        return env.trajectory
+
+    trajectory = asyncio.run(in_two_parts(VLLMPolicy(llm, renderer)))
+    assert not llm.llm_engine.has_unfinished_requests()
+    assert largest_gap(model, renderer, trajectory) < 1e-4
 
 
 def test_an_engine_without_processed_logprobs_is_refused(llm, renderer, monkeypatch):
