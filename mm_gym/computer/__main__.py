@@ -61,7 +61,7 @@ def browser(arguments: argparse.Namespace) -> None:
         raise SystemExit(1) from None
     screen = Screen()
     try:
-        screen.open(PageSpec(None, "about:blank", (64, 64)), warm=False)
+        screen.open(PageSpec(None, "about:blank", (64, 64)))
         print(f"{found.location} ({'fast' if found.fast else 'slower'} mode), {screen.safety}")
     finally:
         screen.close()

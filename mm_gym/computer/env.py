@@ -125,7 +125,7 @@ class ComputerUseEnv(ScreenEnv):
             task_id=f"{spec.full_name}@{level}",
             task=ComputerTask(spec.full_name, level, spec.tags, instance.goal),
             settle_ms=spec.settle_ms,
-            warm=False,  # the state goes in before the page loads: no two episodes share a page
+            likely=(page.blank,),  # the state goes in before the page loads: no two episodes share a page
         )
 
     @property

@@ -34,11 +34,9 @@ _START = """(seed, mode) => {
   core.setDataMode && core.setDataMode(mode);
   core.EPISODE_MAX_TIME = 1e9;
   core.startEpisodeReal();
-}"""
-_UTTERANCE = """(() => {
   const said = core.getUtterance();
   return typeof said === "string" ? said : said.utterance;
-})()"""
+}"""
 _STATE = """({
   done: WOB_DONE_GLOBAL, reward: WOB_RAW_REWARD_GLOBAL, reason: String(WOB_REWARD_REASON || "")
 })"""
@@ -117,6 +115,7 @@ class MiniWoBEnv(ScreenEnv):
         known = miniwob_tasks()
         names = [task] if task is not None else sorted(tasks) if tasks is not None else known
         self._chosen = [self._known(name) for name in names]
+        self._likely = tuple(self._page(name) for name in self._chosen)
         self._name = ""
 
     @staticmethod
@@ -133,7 +132,17 @@ class MiniWoBEnv(ScreenEnv):
             name = self._chosen[int(self.np_random.integers(len(self._chosen)))]
         seed = int(self.np_random.integers(2**31))
         self._name = name
-        page = PageSpec(
+        return Start(
+            self._page(name),
+            goal="",
+            task_id=f"{name}@{self.mode}",
+            task=None,
+            prepare=f"({_START})({seed}, {json.dumps(self.mode)})",
+            likely=self._likely,
+        )
+
+    def _page(self, name: str) -> PageSpec:
+        return PageSpec(
             root=miniwob_root(),
             path=f"miniwob/{name}.html",
             size=self.screen_size,
@@ -141,17 +150,9 @@ class MiniWoBEnv(ScreenEnv):
             script=_HIDDEN,
             deadline=self.deadline,
         )
-        return Start(
-            page,
-            goal="",
-            task_id=f"{name}@{self.mode}",
-            task=None,
-            prepare=f"({_START})({seed}, {json.dumps(self.mode)})",
-            warm=len(self._chosen) == 1,
-        )
 
-    def prepared(self, start: Start) -> Start:
-        goal = str(self._screen.evaluate(_UTTERANCE))
+    def prepared(self, start: Start, value: Any) -> Start:
+        goal = str(value)
         return replace(start, goal=goal, task=MiniWoBTask(self._name, self.mode, goal))
 
     @property

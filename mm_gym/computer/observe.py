@@ -6,6 +6,8 @@ Knows pictures and element lists; must not know the browser. Drawing is done on 
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,8 +30,35 @@ _ARROW = ((0, 0), (0, 14), (3, 11), (6, 17), (8, 16), (5, 10), (10, 10))
 
 def picture(png: bytes) -> np.ndarray:
     """A PNG as uint8 of shape (H, W, 3)."""
+    quick = _browsers_png(png)
+    if quick is not None:
+        return quick
     with Image.open(io.BytesIO(png)) as image:
         return np.array(image.convert("RGB"), dtype=np.uint8)
+
+
+def _browsers_png(png: bytes) -> np.ndarray | None:
+    """What `picture` gives, three times as fast, for the plain RGB in which the browser writes screens.
+
+    It stores each row as the difference to the one above; None where that is not so.
+    """
+    at, data = 33, []
+    width, height, *form = struct.unpack(">IIBBBBB", png[16:29])
+    if form != [8, 2, 0, 0, 0]:
+        return None
+    while at + 8 <= len(png):
+        length, kind = struct.unpack(">I4s", png[at : at + 8])
+        if kind == b"IDAT":
+            data.append(png[at + 8 : at + 8 + length])
+        at += 12 + length
+    rows = np.frombuffer(zlib.decompress(b"".join(data)), np.uint8).reshape(height, 1 + 3 * width)
+    if (rows[:, 0] != 2).any():
+        return None
+    pixels = np.empty((height, 3 * width), np.uint8)
+    above = pixels[0] = rows[0, 1:]
+    for differences, row in zip(rows[1:, 1:], pixels[1:], strict=True):
+        above = np.add(above, differences, out=row)
+    return pixels.reshape(height, width, 3)
 
 
 def tree_text(elements: Sequence[Mapping[str, Any]]) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import mimetypes
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from mm_gym.errors import EnvironmentFailure
 
 ORIGIN = "https://mm-gym.test"
 """Where a page sees its own files: a secure origin that no network knows."""
+
+BLANK = "about:blank"
 
 _PATIENCE = 0.005  # seconds that input may take before another frame is drawn for it
 _SLICE_MS = 50
@@ -57,6 +59,15 @@ class PageSpec:
     def url(self) -> str:
         return self.path if self.root is None else f"{ORIGIN}/{self.path}"
 
+    @property
+    def blank(self) -> PageSpec:
+        """An empty page on which this one can be loaded: the same for many specs."""
+        return replace(self, root=None, path=BLANK, now=0.0, seed=0, script="")
+
+
+async def at_once() -> None:
+    """No reason to wait between the steps of preparing a page."""
+
 
 @dataclass
 class Page:
@@ -83,8 +94,15 @@ class Page:
     # -- opening and closing ---------------------------------------------------------------------------
 
     @classmethod
-    async def open(cls, browser: Browser, spec: PageSpec) -> Page:
-        """Make a fresh context with one page and load it.
+    async def open(
+        cls, browser: Browser, spec: PageSpec, turn: Callable[[], Awaitable[None]] = at_once
+    ) -> Page:
+        """Make a fresh context with one page, and load it unless the spec is blank.
+
+        Args:
+            browser: Where.
+            spec: What. A blank page is for `load`.
+            turn: Awaited before each step: work in the background lets others go first.
 
         Raises:
             BrowserLost: The browser is gone or missed a deadline.
@@ -94,30 +112,34 @@ class Page:
         browser.pages += 1
         browser.opened += 1
         try:
-            await page._create()
-            await page._load()
+            await page._create(turn)
+            if spec.path != BLANK:
+                await turn()
+                await page.load(spec)
         except BaseException:
             await page.close()
             raise
         return page
 
-    async def _create(self) -> None:
-        browser, (width, height) = self.browser, self.spec.viewport or self.spec.size
+    async def _create(self, turn: Callable[[], Awaitable[None]]) -> None:
+        await turn()
+        browser = self.browser
+        width, height = self.spec.viewport or self.spec.size
         made = await browser.call(
             "Target.createBrowserContext", {"disposeOnDetach": True}, self.spec.deadline
         )
         self._context = made["browserContextId"]
         target: dict[str, Any] = {"url": "about:blank", "browserContextId": self._context}
-        target |= {"width": width, "height": height}
+        target["width"], target["height"] = self.spec.size
         if browser.fast:
             target["enableBeginFrameControl"] = True
+        await turn()
         self._target = (await browser.call("Target.createTarget", target, self.spec.deadline))["targetId"]
         attached = await browser.call(
             "Target.attachToTarget", {"targetId": self._target, "flatten": True}, self.spec.deadline
         )
         self._session = attached["sessionId"]
         browser.connection.listen(self._session, self._event)
-        script = _BEFORE.replace("__SEED__", str(int(self.spec.seed) & 0xFFFFFFFF)) + self.spec.script
         calls = [
             self.send("Page.enable"),
             self.send("Inspector.enable"),
@@ -126,36 +148,45 @@ class Page:
             self.send("Emulation.setTimezoneOverride", {"timezoneId": "UTC"}),
             self.send("Emulation.setLocaleOverride", {"locale": "en-US"}),
             self.send("Emulation.setFocusEmulationEnabled", {"enabled": True}),
-            self.send("Page.addScriptToEvaluateOnNewDocument", {"source": script}),
             self.send("Input.setInterceptDrags", {"enabled": True}),
             self.send("Page.setInterceptFileChooserDialog", {"enabled": True}),
         ]
-        if not browser.fast:
-            calls.append(
-                self.send(
-                    "Emulation.setDeviceMetricsOverride",
-                    {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
-                )
-            )
+        if not browser.fast or (width, height) != self.spec.size:
+            metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            # in fast mode what lies beyond `size` is laid out and neither drawn nor encoded
+            metrics["dontSetVisibleSize"] = browser.fast
+            calls.append(self.send("Emulation.setDeviceMetricsOverride", metrics))
         denied = {"behavior": "deny", "browserContextId": self._context}
         calls.append(browser.connection.send("Browser.setDownloadBehavior", denied))
         for call in calls:
             await self._wait(call, "setting up a page")
-        if browser.fast:
+
+    async def load(self, spec: PageSpec) -> None:
+        """Load a blank page with a spec whose `blank` it is.
+
+        Raises:
+            BrowserLost: The browser is gone or missed a deadline.
+            PageLost: The page does not load.
+        """
+        self.spec = spec
+        script = _BEFORE.replace("__SEED__", str(int(spec.seed) & 0xFFFFFFFF)) + spec.script
+        scripted = self.send("Page.addScriptToEvaluateOnNewDocument", {"source": script})
+        if self.browser.fast:
             # half a millisecond on: the clock's rounding errors then never reach the whole ones that pages see
-            clock = {"policy": "pause", "initialVirtualTime": self.spec.now + 0.0005}
+            clock = {"policy": "pause", "initialVirtualTime": spec.now + 0.0005}
             started = await self.call("Emulation.setVirtualTimePolicy", clock)
             self._ticks = started["virtualTimeTicksBase"]
-
-    async def _load(self) -> None:
-        navigation = await self.call("Page.navigate", {"url": self.spec.url})
+        await self._wait(scripted, "setting up a page")
+        navigation = await self.call("Page.navigate", {"url": spec.url})
         if navigation.get("errorText"):
-            raise PageLost(f"{self.spec.url} does not open: {navigation['errorText']}")
+            raise PageLost(f"{spec.url} does not open: {navigation['errorText']}")
         for _ in range(_LOAD_SLICES):
             if self.browser.fast or not self._loaded.is_set():
                 await self.advance(_SLICE_MS)
             if self._loaded.is_set():
                 await self.call("Page.resetNavigationHistory")  # "back" must not leave the task's page
+                if self.browser.fast:
+                    await self.frame(screenshot=True)  # a page's first takes three times as long
                 return
         seconds = _LOAD_SLICES * _SLICE_MS / 1000
         raise PageLost(f"{self.spec.url} was not loaded after {seconds:g} s of its clock")

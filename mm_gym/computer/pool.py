@@ -1,33 +1,70 @@
 """The browsers of one process, shared by all its environments, and pages kept ready.
 
-A page is never used twice: each episode gets a fresh context, and the next one of the same spec is prepared
-in the background. Browsers are added when pages crowd, retired after many pages, and replaced when they are
-lost. Everything here runs on the background loop.
+A page is never used twice: each episode gets a fresh context. What the next episodes are likely to want is
+prepared while nobody waits for a browser: the loaded page itself, or a blank one where it could be one of many.
+Browsers are added when pages crowd, retired after many pages, and replaced when they are lost. Everything here
+runs on the background loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
+import time
 from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mm_gym.computer.browser import Browser
 from mm_gym.computer.cdp import BrowserLost, CDPError, PageLost
 from mm_gym.computer.install import Found
 from mm_gym.computer.loop import forget_in_children
-from mm_gym.computer.page import Page, PageSpec
+from mm_gym.computer.page import Page, PageSpec, at_once
 from mm_gym.errors import EnvironmentFailure
 
 PAGES_PER_BROWSER = 16
 """From here on another browser is started, up to one per core."""
 PAGES_PER_LIFE = 1000
 """A browser that opened this many pages gets no more, and ends with its last one."""
-WARM_PER_SPEC = 4
-"""At most this many pages of one spec are kept ready (and no more than it has users)."""
+READY_PAGES = 4
+"""At most this many pages are kept ready for one kind of user (and no more than it has users)."""
+QUIET_SECONDS = 0.03
+"""So long nobody must have waited for a browser before a page is prepared."""
+CLOSING_SECONDS = 0.2
+"""So long a page may wait to be closed."""
 _ATTEMPTS = 3
 
-Key = tuple[Found, PageSpec]
+Likely = tuple[Found, tuple[PageSpec, ...]]
+"""What a user's next page may be, one of these."""
+
+
+class Quiet:
+    """Lets work in the background wait until nobody waits for a browser."""
+
+    def __init__(self) -> None:
+        self._waiting = 0
+        self._last = 0.0
+
+    @contextmanager
+    def disturbed(self) -> Iterator[None]:
+        """While somebody waits."""
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            self._last = time.monotonic()
+
+    async def wait(self, longest: float = math.inf) -> None:
+        """Return when it has been quiet for `QUIET_SECONDS`, or after `longest` seconds."""
+        end = time.monotonic() + longest
+        while (now := time.monotonic()) < end:
+            left = QUIET_SECONDS if self._waiting else self._last + QUIET_SECONDS - now
+            if left <= 0:
+                return
+            await asyncio.sleep(left)
 
 
 @dataclass
@@ -35,38 +72,50 @@ class Pool:
     """Browsers and ready pages."""
 
     browsers: list[Browser] = field(default_factory=list)
-    _warm: dict[Key, deque[Page]] = field(default_factory=dict)
-    _users: Counter[Key] = field(default_factory=Counter)
-    _warming: Counter[Key] = field(default_factory=Counter)
+    quiet: Quiet = field(default_factory=Quiet)
+    _ready: dict[tuple[Found, PageSpec], deque[Page]] = field(default_factory=dict)
+    _users: Counter[Likely] = field(default_factory=Counter)
+    _preparing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _closed: bool = False
 
-    async def acquire(self, found: Found, spec: PageSpec, *, warm: bool = True) -> Page:
-        """A fresh, loaded page, from those kept ready if there is one.
-
-        Args:
-            warm: Prepare the next page of this spec in the background.
+    async def acquire(self, found: Found, spec: PageSpec) -> Page:
+        """A fresh, loaded page: one that is ready, a blank one on which it is loaded now, or a new one.
 
         Raises:
             EnvironmentFailure: No browser starts, or the page does not load; kind "browser".
         """
-        key = (found, spec)
-        self._users[key] += 1
-        try:
-            page = self._ready(key) or await self._open(found, spec)
-        except BaseException:
-            self._left(key)
-            raise
-        if warm:
-            self._refill(key)
+        page = self._pop(found, spec)
+        if page is None and (page := self._pop(found, spec.blank)) is not None:
+            try:
+                await page.load(spec)
+            except (BrowserLost, PageLost, CDPError) as error:
+                if isinstance(error, BrowserLost):
+                    page.browser.kill()
+                self.release(page)
+                page = None
+        page = page or await self._open(found, spec)
+        self._prepare()
         return page
 
-    async def release(self, found: Found, page: Page) -> None:
-        """End a page's episode. Safe when its browser is gone."""
-        self._left((found, page.spec))
-        await page.close()
-        await self._retire()
+    def release(self, page: Page) -> None:
+        """End a page's episode; it is closed in the background. Safe when its browser is gone."""
+        self._background(self._close_page(page))
+
+    def expect(self, likely: Likely) -> None:
+        """A user more whose next page is likely one of these."""
+        self._users[likely] += 1
+        self._prepare()
+
+    def forget(self, likely: Likely) -> None:
+        """A user less: what was kept ready for it alone goes."""
+        self._users[likely] -= 1
+        self._users += Counter()  # without those at zero
+        wanted = self._wanted()
+        for key in [key for key in self._ready if key not in wanted]:
+            for page in self._ready.pop(key):
+                self.release(page)
 
     async def close(self) -> None:
         """End all browsers."""
@@ -74,55 +123,65 @@ class Pool:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._warm.clear()
+        self._ready.clear()
         browsers, self.browsers = self.browsers, []
         await asyncio.gather(*(b.close() for b in browsers))
 
     # -- pages -----------------------------------------------------------------------------------------
 
-    def _ready(self, key: Key) -> Page | None:
-        pages = self._warm.get(key, deque())
+    def _pop(self, found: Found, spec: PageSpec) -> Page | None:
+        pages = self._ready.get((found, spec), deque())
         while pages:
             page = pages.popleft()
             if page.healthy:
                 return page
-            self._background(page.close())
+            self.release(page)
         return None
 
-    def _left(self, key: Key) -> None:
-        """One user less: without any, what was kept ready for it goes."""
-        self._users[key] -= 1
-        if self._users[key] <= 0:
-            del self._users[key]
+    async def _close_page(self, page: Page) -> None:
+        await self.quiet.wait(CLOSING_SECONDS)
+        await page.close()
+        await self._retire()
 
-    def drop_warm(self, found: Found, spec: PageSpec) -> None:
-        """Free the pages kept ready for a spec, unless somebody is on it."""
-        if not self._users[(found, spec)]:
-            for page in self._warm.pop((found, spec), ()):
-                self._background(page.close())
+    def _wanted(self) -> Counter[tuple[Found, PageSpec]]:
+        """How many pages of which kind should be ready."""
+        wanted: Counter[tuple[Found, PageSpec]] = Counter()
+        for (found, specs), users in self._users.items():
+            # of many, the right one would seldom be ready: blank pages serve all
+            kinds = specs if len(specs) <= READY_PAGES else tuple({spec.blank: None for spec in specs})
+            for spec in kinds:
+                wanted[found, spec] += -(-min(users, READY_PAGES) // len(kinds))
+        return wanted
 
-    def _refill(self, key: Key) -> None:
-        pages = self._warm.setdefault(key, deque())
-        wanted = min(WARM_PER_SPEC, self._users[key]) - len(pages) - self._warming[key]
-        for _ in range(wanted):
-            self._warming[key] += 1
-            self._background(self._warm_one(key))
+    def _prepare(self) -> None:
+        if not self._preparing.locked():
+            self._background(self._prepare_all())
 
-    async def _warm_one(self, key: Key) -> None:
-        try:
-            page = await self._open(*key)
-        except EnvironmentFailure:
-            return  # whoever needs the page opens it and gets the failure
-        finally:
-            self._warming[key] -= 1
-        self._warm.setdefault(key, deque()).append(page)
+    async def _prepare_all(self) -> None:
+        """Prepare what is wanted, one page after another, while it is quiet."""
+        async with self._preparing:
+            while lacking := self._lacking():
+                try:
+                    page = await self._open(*lacking, self.quiet.wait)
+                except EnvironmentFailure:
+                    return  # whoever needs the page opens it and gets the failure
+                self._ready.setdefault(lacking, deque()).append(page)
 
-    async def _open(self, found: Found, spec: PageSpec) -> Page:
+    def _lacking(self) -> tuple[Found, PageSpec] | None:
+        for key, count in self._wanted().items():
+            if sum(page.healthy for page in self._ready.get(key, ())) < count:
+                return key
+        return None
+
+    async def _open(
+        self, found: Found, spec: PageSpec, turn: Callable[[], Awaitable[None]] = at_once
+    ) -> Page:
         problem = ""
         for _ in range(_ATTEMPTS):
+            await turn()
             browser = await self._browser(found, spec.allowed_hosts)
             try:
-                return await Page.open(browser, spec)
+                return await Page.open(browser, spec, turn)
             except BrowserLost as error:
                 problem = str(error)
                 browser.kill()

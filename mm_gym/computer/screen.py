@@ -9,8 +9,8 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mm_gym.computer import pool as pools
@@ -51,7 +51,7 @@ class Screen:
     _page: Page | None = None
     _hands: Hands | None = None
     _pid: int = 0
-    _specs: set[PageSpec] = field(default_factory=set)
+    _likely: pools.Likely | None = None
 
     @property
     def is_open(self) -> bool:
@@ -63,18 +63,21 @@ class Screen:
         assert self._page is not None
         return str(self._page.browser.safety or "a browser that was started elsewhere")
 
-    def open(self, spec: PageSpec, *, warm: bool = True) -> None:
-        """Leave the last page, if any, and open a fresh one."""
-        self.leave()
+    def open(self, spec: PageSpec, likely: Sequence[PageSpec] = ()) -> None:
+        """Leave the last page, if any, and open a fresh one.
+
+        Args:
+            spec: Of the page.
+            likely: What the next call may ask for, one of these: prepared in the background.
+        """
         if self._found is None:
             self._found = find_browser(self.mode)
         if self._pid != os.getpid():
-            self._pid = os.getpid()
+            self._pid, self._page, self._likely = os.getpid(), None, None
             _enter()
-        self._page = self._run(pool_acquire(self._found, spec, warm), 3 * spec.deadline + 60)
+        old, self._page, self._hands = self._page, None, None
+        self._page = self._run(self._turn_to(old, spec, tuple(likely)), 3 * spec.deadline + 60)
         self._hands = Hands(self._page)
-        if warm:
-            self._specs.add(spec)
 
     def look(self, settle_ms: float = 0, probe: str | None = None, *, picture: bool = True) -> Seen:
         """Let virtual time pass, then look."""
@@ -99,8 +102,7 @@ class Screen:
         """End the present page. Safe to call twice, after a fork and when its browser is gone."""
         page, self._page, self._hands = self._page, None, None
         if page is not None and self._pid == os.getpid():
-            assert self._found is not None
-            self._run(pool_release(self._found, page), page.spec.deadline)
+            self._run(_release(page), page.spec.deadline)
 
     def close(self) -> None:
         """Free everything. Safe to call twice."""
@@ -108,14 +110,34 @@ class Screen:
         if self._pid != os.getpid():
             return  # never opened, or opened by the process that we were forked from
         self._pid = 0
-        specs, self._specs = self._specs, set()
-        _exit(self._found, specs)
+        likely, self._likely = self._likely, None
+        _exit(likely)
 
     # -- on the loop -----------------------------------------------------------------------------------
+
+    async def _turn_to(self, old: Page | None, spec: PageSpec, likely: tuple[PageSpec, ...]) -> Page:
+        assert self._found is not None
+        pool = pools.pool()
+        if old is not None:
+            pool.release(old)
+        page = await pool.acquire(self._found, spec)
+        now = (self._found, likely) if likely else None
+        if now != self._likely:
+            if self._likely is not None:
+                pool.forget(self._likely)
+            if now is not None:
+                pool.expect(now)
+            self._likely = now
+        return page
 
     async def _look(self, settle_ms: float, probe: str | None, picture: bool) -> Seen:
         page = self._live
         await page.advance(settle_ms)
+        dialogs: tuple[str, ...]
+        if not (settle_ms or probe or picture):
+            dialogs, page.dialogs = tuple(page.dialogs), []
+            assert self._hands is not None
+            return Seen(b"", None, dialogs, self._hands.pointer)
         # its answer comes after the main thread's news to the compositor, which the frame must not overtake
         value = await page.evaluate(probe or "0")
         png = b""
@@ -146,7 +168,7 @@ class Screen:
 
     def _run(self, coroutine: Coroutine[Any, Any, T], timeout: float) -> T:
         try:
-            return background().run(coroutine, timeout)
+            return background().run(_disturbing(coroutine), timeout)
         except (BrowserLost, TimeoutError) as error:
             if self._page is not None:
                 background().loop.call_soon_threadsafe(self._page.browser.kill)
@@ -155,12 +177,14 @@ class Screen:
             raise EnvironmentFailure(f"the page is lost: {error}", kind="browser") from error
 
 
-async def pool_acquire(found: Found, spec: PageSpec, warm: bool) -> Page:
-    return await pools.pool().acquire(found, spec, warm=warm)
+async def _disturbing(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Somebody waits: work in the background waits too."""
+    with pools.pool().quiet.disturbed():
+        return await coroutine
 
 
-async def pool_release(found: Found, page: Page) -> None:
-    await pools.pool().release(found, page)
+async def _release(page: Page) -> None:
+    pools.pool().release(page)
 
 
 _lock = threading.RLock()
@@ -173,22 +197,21 @@ def _enter() -> None:
         _open_screens += 1
 
 
-def _exit(found: Found | None, specs: set[PageSpec]) -> None:
+def _exit(likely: pools.Likely | None) -> None:
     """One screen less; with the last one the browsers and the loop end."""
     global _open_screens
     with _lock:
         _open_screens -= 1
         if _open_screens > 0:
-            if found is not None:
-                background().run(_drop(found, specs), 30)
+            if likely is not None:
+                background().run(_forget_likely(likely), 30)
             return
         background().run(pools.close_pool(), 30)
         stop_background()
 
 
-async def _drop(found: Found, specs: set[PageSpec]) -> None:
-    for spec in specs:
-        pools.pool().drop_warm(found, spec)
+async def _forget_likely(likely: pools.Likely) -> None:
+    pools.pool().forget(likely)
 
 
 def _forget() -> None:

@@ -50,11 +50,11 @@ class Start:
     task_id: str
     task: Any
     prepare: str = ""
-    """JavaScript to run once the page is loaded."""
+    """JavaScript expression to evaluate once the page is loaded; `prepared` gets its value."""
     settle_ms: int = 100
     """Virtual time that passes before each picture."""
-    warm: bool = True
-    """Whether the next page of the same spec is worth preparing."""
+    likely: tuple[PageSpec, ...] = ()
+    """What the next episode's page may be, one of these: prepared in the background."""
 
 
 @dataclass
@@ -64,7 +64,10 @@ class _Turn:
     messages: list[Message] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
     error: str | None = None
+    dialogs: list[str] = field(default_factory=list)
     carried_out: int = 0
+    looked: bool = False
+    """Whether the last action came with the look that ends the turn."""
     zoom: Zoom | None = None
 
 
@@ -123,8 +126,8 @@ class ScreenEnv(ChatEnv):
         """Choose and make a task, drawing from `self.np_random` only."""
         raise NotImplementedError
 
-    def prepared(self, start: Start) -> Start:
-        """The start again, once the page is loaded and prepared: where the page itself says the goal."""
+    def prepared(self, start: Start, value: Any) -> Start:
+        """The start again, with the value of its `prepare`: where the page itself says the goal."""
         return start
 
     @property
@@ -153,10 +156,9 @@ class ScreenEnv(ChatEnv):
         self._solver = None
         self._planned.clear()
         start = self._start = self.start(options)
-        self._screen.open(start.page, warm=start.warm)
+        self._screen.open(start.page, start.likely)
         if start.prepare:
-            self._screen.evaluate(start.prepare)
-        start = self._start = self.prepared(start)
+            start = self._start = self.prepared(start, self._screen.evaluate(start.prepare))
         self._seen = self._screen.look(start.settle_ms, self.probe)
         view = self.view()
         return Opening(
@@ -179,8 +181,9 @@ class ScreenEnv(ChatEnv):
             turn.error = parsed.error or "no action was found in the response; act by calling the tool"
             turn.messages.append(messages.user(f"Error: {turn.error}"))
             return self._reply(turn)
-        for index, call in enumerate(parsed.calls[:MAX_CALLS]):
-            self._carry_out(call, index, turn)
+        calls = parsed.calls[:MAX_CALLS]
+        for index, call in enumerate(calls):
+            self._carry_out(call, index, turn, last=index == len(calls) - 1)
         if parsed.error and turn.error is None:
             turn.error = parsed.error
             turn.messages.append(messages.user(f"Error: {parsed.error}"))
@@ -218,7 +221,7 @@ class ScreenEnv(ChatEnv):
 
     # -- carrying out ----------------------------------------------------------------------------------
 
-    def _carry_out(self, call: ToolCall, index: int, turn: _Turn) -> None:
+    def _carry_out(self, call: ToolCall, index: int, turn: _Turn, *, last: bool) -> None:
         """One call: its actions, its record and its message."""
         record: dict[str, Any] = {"name": call.name, "arguments": call.arguments, "status": "ok"}
         text = ""
@@ -229,9 +232,10 @@ class ScreenEnv(ChatEnv):
             )
         else:
             try:
-                for action in self.dialect.decode(call, self.view()):
+                actions = list(self.dialect.decode(call, self.view()))
+                for n, action in enumerate(actions, 1):
                     record.setdefault("points", []).extend(list(point) for point in points(action))
-                    self._perform(action, turn)
+                    self._perform(action, turn, last=last and n == len(actions))
             except ActionError as error:
                 record["status"], turn.error = "failed", str(error)
                 text = f"Error: {error}"
@@ -241,7 +245,7 @@ class ScreenEnv(ChatEnv):
         elif text:
             turn.messages.append(messages.user(text))
 
-    def _perform(self, action: Action, turn: _Turn) -> None:
+    def _perform(self, action: Action, turn: _Turn, *, last: bool) -> None:
         if isinstance(action, (Answer, Terminate)):
             self._answer = action.text if isinstance(action, Answer) else self._answer
             self._ended = True
@@ -249,16 +253,22 @@ class ScreenEnv(ChatEnv):
             turn.zoom = action
         elif not isinstance(action, Screenshot):
             assert self._start is not None
-            self._seen = self._screen.act(action, 0, picture=False)
+            if last:  # in one call with the look that ends the turn
+                self._seen = self._screen.act(action, self._start.settle_ms, self.probe)
+                turn.looked = True
+            else:
+                self._seen = self._screen.act(action, 0, picture=False)
+                turn.dialogs += self._seen.dialogs
         self._action = action
         turn.carried_out += 1
 
     def _reply(self, turn: _Turn) -> Reply:
         """Look at the page, judge it, and put what is new into the turn's last message."""
-        self._look(picture=True, settle=turn.carried_out > 0)
+        if not turn.looked:
+            self._look(picture=True, settle=turn.carried_out > 0)
         last = self.turn >= self.max_turns
         verdict, over = self._verdict(last=last)
-        shown: list[Any] = [*(self._seen.dialogs if self._seen else ())]
+        shown: list[Any] = [*turn.dialogs, *(self._seen.dialogs if self._seen else ())]
         if turn.carried_out or self._ended:
             shown += self._zoomed(turn) if turn.zoom else self._shown()
         if shown and turn.messages:

@@ -54,7 +54,7 @@ class Stage:
         else:
             root, path = BUILTIN, f"{spec.app}/{instance.page}"
             page = PageSpec(root, path, self.size, script=f"{WATCH} window.APP_STATE = {state};")
-            self.screen.open(page, warm=False)
+            self.screen.open(page)
             self.app = spec.app
         return self.state()
 

@@ -29,7 +29,7 @@ def shared_browser(browser: None, tmp_path_factory: pytest.TempPathFactory) -> I
     folder = tmp_path_factory.mktemp("shared")
     (folder / "index.html").write_text("shared")
     held = Screen()
-    held.open(PageSpec(folder, "index.html", (100, 100)), warm=False)
+    held.open(PageSpec(folder, "index.html", (100, 100)))
     yield
     held.close()
 

@@ -105,8 +105,8 @@ def test_a_crashed_page_leaves_the_others_alone(site: Callable[..., PageSpec], s
     other = Screen()
     page = site("x")
     try:
-        screen.open(page, warm=False)
-        other.open(page, warm=False)
+        screen.open(page)
+        other.open(page)
         renderers = [p for p in browsers_of(os.getpid()) if "--type=renderer" in p.cmdline()]
         screen.evaluate("window.mark = 1")
         os.kill(max(renderers, key=lambda p: p.create_time()).pid, signal.SIGKILL)

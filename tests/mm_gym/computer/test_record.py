@@ -46,7 +46,7 @@ def test_a_person_solves_a_task_in_the_recording_page(
     recorder: Recorder, address: str, screen: Screen, tmp_path: Path
 ) -> None:
     spec = PageSpec(None, address, (700, 400), allowed_hosts=frozenset({"127.0.0.1"}))
-    screen.open(spec, warm=False)
+    screen.open(spec)
     screen.look(500)
     assert recorder.goal in screen.evaluate("document.body.innerText")
     x, y = screen.evaluate("(() => {const b = screen_.getBoundingClientRect(); return [b.x + 1, b.y + 1]})()")
