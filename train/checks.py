@@ -76,6 +76,16 @@ def refuse_sharded_sampling(args: Any) -> None:
         )
 
 
+def refuse_shared_generation(apart: bool) -> None:
+    """Raise where episodes are to be collected during training by what training itself uses."""
+    if not apart:
+        raise ValueError(
+            "one_step_ahead collects while the model trains, so generation needs weights and a device of its "
+            "own: use vLLM on a server (use_vllm: true, vllm_mode: server). Without vLLM the sampler is the "
+            "model in training, and a colocated vLLM has the trainer's device: set one_step_ahead to false"
+        )
+
+
 @torch.no_grad()
 def pictures_matter(model: Any, renderer: ChatRenderer, *, side: int = 64) -> float:
     """Check that blanking a picture moves the log-probabilities, and say by how much at most.

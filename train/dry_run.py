@@ -49,7 +49,7 @@ def dry_run(
         script, rollout, args: The recipe.
         lora: Whether adapters are trained in place of the weights.
     """
-    lines = _batch(args)
+    lines = _batch(args, rollout)
     renderer = ChatRenderer(processor)
     lines += [Line("template", f"{rule}: {found}") for rule, found in rule_lines(renderer)]
     for member in script.members():
@@ -62,10 +62,12 @@ def dry_run(
     return lines
 
 
-def _batch(args: Any) -> list[Line]:
+def _batch(args: Any, rollout: RolloutConfig) -> list[Line]:
     try:
         checks.refuse_unsupported(args, allow_biased_sampling=True)
         checks.groups_on_one_rank(args)
+        if rollout.one_step_ahead:
+            checks.refuse_shared_generation(args.use_vllm and args.vllm_mode == "server")
     except ValueError as error:
         return [Line("batch", str(error), problem=True)]
     rows = args.per_device_train_batch_size * args.steps_per_generation

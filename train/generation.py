@@ -11,19 +11,21 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from huggingface_hub import save_torch_state_dict
 
 from agents.chat import ChatRenderer
+from agents.engine import Collection, GroupCollector
 from agents.policies.vllm import VLLMPolicy
 from agents.policies.vllm_server import VLLMServerPolicy
 from agents.types import Policy, Task, Trajectory
 
+T = TypeVar("T")
 Weights = Callable[[], Iterable[tuple[str, torch.Tensor]]]
 """Walks the weights under their Hugging Face names; collective where they are sharded."""
 
@@ -87,13 +89,21 @@ class Generator:
         policy: What samples.
         push: Brings the model's present weights to the policy; collective.
         group: The tensor-parallel group, where one engine spans several ranks.
+        apart: Whether the policy samples with weights and a device of its own, so that it may go on while the
+            model trains.
     """
 
     def __init__(
-        self, policy: Policy, push: Callable[[], None], group: TensorParallelGroup | None = None
+        self,
+        policy: Policy,
+        push: Callable[[], None],
+        group: TensorParallelGroup | None = None,
+        *,
+        apart: bool = False,
     ) -> None:
         self.policy = policy
         self.group = group
+        self.apart = apart
         self._push = push
         self._pushed: int | None = None
 
@@ -109,28 +119,48 @@ class Generator:
         """Run the episodes of `tasks`; with tensor parallelism the leader runs those of its whole group."""
         if self.group is None:
             return run(tasks)
-        assert isinstance(self.policy, VLLMPolicy)
         shares = self.group.gather(list(tasks))
+        everyone = self.lead(lambda: run([task for share in shares for task in share]))
+        start = sum(len(share) for share in shares[: self.group.index])
+        return everyone[start : start + len(tasks)]
+
+    def collect_groups(self, collector: GroupCollector, groups: int) -> Collection:
+        """Collect `groups` groups; with tensor parallelism the leader collects those of its whole group.
+
+        Returns:
+            This rank's groups; the counts are those of the whole group of ranks.
+        """
+        if self.group is None:
+            return collector.collect(groups)
+        size = self.group.size
+        collection = self.lead(lambda: collector.collect(groups * size))
+        start = self.group.index * groups * collector.group_size
+        mine = collection.trajectories[start : start + groups * collector.group_size]
+        return replace(collection, trajectories=mine)
+
+    def lead(self, run: Callable[[], T]) -> T:
+        """What `run` gives on the leader, on every rank of a tensor-parallel group.
+
+        The other ranks step the engine with the leader meanwhile.
+        """
+        assert self.group is not None
+        assert isinstance(self.policy, VLLMPolicy)
+        result: T | BaseException
         if not self.group.leader:
             self.policy.follow()
-            return self._mine(self.group.share(None), shares)
-        result: list[Trajectory] | BaseException
+            result = self.group.share(None)
+            if isinstance(result, BaseException):
+                raise result
+            return result
         try:
-            result = run([task for share in shares for task in share])
+            result = run()
+            return result
         except BaseException as error:
             result = RuntimeError(f"the leading rank's rollout failed: {error!r}")
             raise
         finally:
             self.policy.dismiss()
             self.group.share(result)
-        return self._mine(result, shares)
-
-    def _mine(self, result: Any, shares: Sequence[Sequence[Task]]) -> list[Trajectory]:
-        if isinstance(result, BaseException):
-            raise result
-        assert self.group is not None
-        start = sum(len(share) for share in shares[: self.group.index])
-        return result[start : start + len(shares[self.group.index])]
 
 
 def colocated(
@@ -202,6 +232,8 @@ def served(
 
     def push() -> None:
         nonlocal pushes
+        if dist.is_initialized():
+            dist.barrier()  # no rank is generating any more: a turn would be answered by mixed versions
         target = folder.resolve() / f"weights-{pushes}"
         kept = {}
         for name, tensor in weights():  # every rank takes part in gathering, one keeps what is gathered
@@ -216,7 +248,7 @@ def served(
             dist.barrier()
         pushes += 1
 
-    return Generator(policy, push)
+    return Generator(policy, push, apart=True)
 
 
 def generator_for(

@@ -16,6 +16,7 @@ from agents.engine import (
     DynamicSampling,
     GroupCollector,
     GroupPolicy,
+    OneStepAhead,
     PartialRollouts,
     RetryPolicy,
     RolloutEngine,
@@ -23,6 +24,7 @@ from agents.engine import (
 )
 from agents.policies.transformers import TransformersPolicy
 from agents.types import Policy, SamplingParams, Task, Trajectory
+from train import checks
 from train.generation import Generator
 
 
@@ -63,6 +65,8 @@ class RolloutConfig:
     they are carried over and finished in a later one (partial rollouts)."""
     max_staleness: int = 1
     """Optimizer steps that a carried group may be behind; an older one is begun afresh."""
+    one_step_ahead: bool = False
+    """Collect the episodes of the next step while this one trains: only with vllm_mode: server."""
     redraws: float = 0.0
     """Groups drawn in place of those whose rewards are all equal, at most this multiple of those wanted."""
     audit_share: float = 0.01
@@ -110,6 +114,10 @@ class Rollouts:
         policy = policy.policy if isinstance(policy, Generator) else policy
         self.own_model = not isinstance(policy, Policy)
         """Whether tokens are sampled by the very weights that are trained."""
+        if config.one_step_ahead:
+            checks.refuse_shared_generation(self.generator is not None and self.generator.apart)
+        self._collector: GroupCollector | None = None
+        self._ahead: OneStepAhead | None = None
         self.policy: Policy = (
             TransformersPolicy(policy, renderer, max_batch=config.max_batch) if self.own_model else policy
         )
@@ -155,12 +163,14 @@ class Rollouts:
         return self._run(tasks, self.train_sampling, version)
 
     def group_collector(
-        self, draw: Callable[[int], Task], group_size: int, *, start: int = 0, stride: int = 1
-    ) -> GroupCollector | None:
-        """Partial rollouts and redraws, where the configuration asks for either.
+        self, draw: Callable[[int], Task], group_size: int, *, rank: int = 0, ranks: int = 1
+    ) -> GroupCollector | OneStepAhead | None:
+        """Partial rollouts, redraws and collection ahead, where the configuration asks for any.
 
-        Raises:
-            ValueError: One vLLM engine serves several ranks, whose groups would have to finish together.
+        Args:
+            draw: From an index to a task.
+            group_size: Episodes of a group.
+            rank, ranks: Of this process; each draws indices of its own.
         """
         config = self._config
         partial = dynamic = None
@@ -168,24 +178,56 @@ class Rollouts:
             partial = PartialRollouts(config.over_provision, config.max_staleness)
         if config.redraws > 0:
             dynamic = DynamicSampling(config.redraws)
-        if partial is None and dynamic is None:
+        if partial is None and dynamic is None and not config.one_step_ahead:
             return None
+        ranks_of_an_engine = 1
         if self.generator is not None and self.generator.group is not None:
-            raise ValueError(
-                "over_provision and redraws need an engine for each rank: set vllm_tensor_parallel_size "
-                "to 1, or over_provision to 1 and redraws to 0"
-            )
-        return GroupCollector(
-            self.engine, draw, group_size, start=start, stride=stride, partial=partial, dynamic=dynamic
+            ranks_of_an_engine = self.generator.group.size  # the first of them collects for all
+        self._collector = GroupCollector(
+            self.engine,
+            draw,
+            group_size,
+            start=rank // ranks_of_an_engine,
+            stride=ranks // ranks_of_an_engine,
+            partial=partial,
+            dynamic=dynamic,
         )
+        self._ahead = OneStepAhead(self._collector) if config.one_step_ahead else None
+        return self._ahead or self._collector
 
-    def collect_groups(self, collector: GroupCollector, groups: int, *, version: int) -> Collection:
-        """Whole groups of training episodes by the collector's schedule."""
-        self.engine.sampling = self.train_sampling
-        if self.generator is not None:
-            self.generator.bring_up_to(version)
-        self.policy.version = version
-        return collector.collect(groups)
+    def collect_groups(
+        self, collector: GroupCollector | OneStepAhead, groups: int, *, version: int, more: bool = True
+    ) -> Collection:
+        """Whole groups of training episodes by the collector's schedule.
+
+        Args:
+            collector: From `group_collector`.
+            groups: How many.
+            version: Names the weights.
+            more: Whether another step follows, which may be begun already.
+        """
+
+        def prepare() -> None:
+            self._prepare(self.train_sampling, version)
+
+        if isinstance(collector, OneStepAhead):
+            return collector.next(groups, prepare, more=more)
+        prepare()
+        if self.generator is None:
+            return collector.collect(groups)
+        return self.generator.collect_groups(collector, groups)
+
+    def give_up_ahead(self) -> None:
+        """Drop the step that is being collected ahead, if any, and close its environments."""
+        if self._ahead is not None:
+            self._ahead.close()
+
+    def give_up(self) -> None:
+        """Drop what is being collected or carried over, and close all environments; collecting may go on."""
+        self.give_up_ahead()
+        if self._collector is not None:
+            self._collector.close()
+        self.engine.close_environments()
 
     def evaluate(self, tasks: Sequence[Task], *, version: int) -> list[Trajectory]:
         """Evaluation episodes: other sampling settings, and no episode is dropped for another's failure."""
@@ -193,13 +235,20 @@ class Rollouts:
 
     def close(self) -> None:
         """Close all environments."""
+        self.give_up_ahead()
         self.engine.close()
 
     def _run(self, tasks: Sequence[Task], sampling: SamplingParams, version: int) -> list[Trajectory]:
-        self.engine.sampling = sampling
+        if self._ahead is not None:
+            self._ahead.settle()  # its episodes have weights and sampling settings of their own
+        self._prepare(sampling, version)
         if self.generator is None:
-            self.policy.version = version
             return self.engine.collect(tasks)
-        self.generator.bring_up_to(version)
-        self.policy.version = version
         return self.generator.collect(tasks, self.engine.collect)
+
+    def _prepare(self, sampling: SamplingParams, version: int) -> None:
+        """Set what the next collection samples with; not while another is running."""
+        self.engine.sampling = sampling
+        if self.generator is not None:
+            self.generator.bring_up_to(version)
+        self.policy.version = version

@@ -143,7 +143,7 @@ class GymGRPOTrainer(GRPOTrainer):
         self._rollout_config = rollout
         rank, ranks = self.accelerator.process_index, self.accelerator.num_processes
         self._collector = self.rollouts.group_collector(
-            self.tasks.task, self.num_generations, start=rank, stride=ranks
+            self.tasks.task, self.num_generations, rank=rank, ranks=ranks
         )
         folder = Path(args.output_dir or ".") / "rollouts"
         self._store = TrajectoryStore(folder, rank=rank) if rollout.store else None
@@ -193,6 +193,16 @@ class GymGRPOTrainer(GRPOTrainer):
 
     # -- rollouts --------------------------------------------------------------------------------------
 
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """As transformers'; nothing goes on collecting behind it, also after an exception or Ctrl-C."""
+        try:
+            return super().train(*args, **kwargs)
+        except BaseException:
+            self.rollouts.give_up()
+            raise
+        finally:
+            self.rollouts.give_up_ahead()
+
     def _generate(self, prompts: list[Any]) -> tuple[Any, ...]:
         """Run one group of episodes for each group of tickets; returns TRL's 8-tuple, rows in order."""
         trajectories = self._collect(len(prompts) // self.num_generations)
@@ -220,8 +230,9 @@ class GymGRPOTrainer(GRPOTrainer):
 
     def _collect(self, groups: int) -> list[Trajectory]:
         if self._collector is not None:
-            version = self.state.global_step
-            collection = self.rollouts.collect_groups(self._collector, groups, version=version)
+            collection = self.rollouts.collect_groups(
+                self._collector, groups, version=self.state.global_step, more=self._generates_again()
+            )
             for name, value in collection.metrics.items():
                 self._metrics["train"][f"rollout/groups_{name}"].append(value)
             return collection.trajectories
@@ -229,6 +240,12 @@ class GymGRPOTrainer(GRPOTrainer):
         tasks = self.tasks.tasks(self.task_cursor + rank * groups, groups, copies=self.num_generations)
         self.task_cursor += ranks * groups
         return self.rollouts.collect(tasks, version=self.state.global_step)
+
+    def _generates_again(self) -> bool:
+        """Whether another rollout follows the present one before `max_steps`."""
+        accumulation = self.args.gradient_accumulation_steps
+        left = (self.state.max_steps - self.state.global_step) * accumulation - self._step % accumulation
+        return left > self.args.steps_per_generation * self.num_iterations
 
     def _correction_needed(self, trajectories: Sequence[Trajectory]) -> bool:
         """Whether any token was sampled by other weights or another back end than the one trained."""
