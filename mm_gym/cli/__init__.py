@@ -83,5 +83,6 @@ def _missing(name: str, reason: str) -> Callable[[], None]:
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line. `module:id` finds modules of the folder where one stands, as `python -m` does."""
+    sys.path.append(str(Path.cwd()))
     build()()

@@ -113,12 +113,11 @@ def draw(runs: list[Run], path: str | Path, metrics: list[str] | None = None) ->
     if staged:
         _draw_stages(axes.pop(0), runs)
     for axis, name in zip(axes, panels, strict=True):
-        for run in runs:
-            _draw_curve(axis, run, name)
+        for number, run in enumerate(runs):
+            _draw_curve(axis, run, name, _color(number))
         axis.set_title(titles[name], fontsize=10)
         axis.set_xlabel("step")
-    if len(runs) > 1:
-        figure.axes[-1].legend(fontsize=8)
+    _name_runs(figure, runs)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
@@ -146,21 +145,38 @@ def _panels(count: int) -> tuple[Any, list[Any]]:
     axes = [figure.add_subplot(rows, columns, number + 1) for number in range(count)]
     for axis in axes:
         axis.grid(alpha=0.3)
+        axis.xaxis.get_major_locator().set_params(integer=True)
     return figure, axes
 
 
-def _draw_curve(axis: Any, run: Run, metric: str) -> None:
+def _color(number: int) -> str:
+    """Of a run, in every panel."""
+    return f"C{number % 10}"
+
+
+def _name_runs(figure: Any, runs: list[Run]) -> None:
+    """One run's name above all; several in a legend, also those that lack some of the curves."""
+    if len(runs) == 1:
+        figure.suptitle(runs[0].name, fontsize=11)
+        return
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=_color(n), marker="o", label=run.name) for n, run in enumerate(runs)]
+    figure.legend(handles=handles, loc="outside upper center", ncols=min(len(runs), 6), fontsize=9)
+
+
+def _draw_curve(axis: Any, run: Run, metric: str, color: str) -> None:
     """A line, with its interval where one was logged (`<metric>_low`, `<metric>_high`)."""
     points = run.curve(metric)
     if not points:
         return
     steps, values = zip(*points, strict=True)
     marker = "o" if len(points) < 30 else None
-    (line,) = axis.plot(steps, values, marker=marker, markersize=3, linewidth=1.2, label=run.name)
+    axis.plot(steps, values, marker=marker, markersize=3, linewidth=1.2, color=color)
     low, high = dict(run.curve(f"{metric}_low")), dict(run.curve(f"{metric}_high"))
     if all(step in low and step in high for step in steps):
         bounds = [low[s] for s in steps], [high[s] for s in steps]
-        axis.fill_between(steps, *bounds, alpha=0.15, color=line.get_color())
+        axis.fill_between(steps, *bounds, alpha=0.15, color=color)
         axis.set_ylim(-0.03, 1.03)
 
 
@@ -173,7 +189,10 @@ def _draw_stages(axis: Any, runs: list[Run]) -> None:
         shares = [one["successes"] / max(1, one["episodes"]) for one in run.stages.values()]
         below = [share - low for share, (low, _) in zip(shares, intervals, strict=True)]
         above = [high - share for share, (_, high) in zip(shares, intervals, strict=True)]
-        axis.errorbar(at, shares, yerr=[below, above], fmt="o", capsize=4, label=run.name)
+        axis.errorbar(at, shares, yerr=[below, above], fmt="o", capsize=4, color=_color(offset))
+        if len(runs) == 1:
+            for x, share in zip(at, shares, strict=True):
+                axis.annotate(f"{share:.0%}", (x, share), (8, -3), textcoords="offset points", fontsize=9)
     axis.set_xticks(range(len(names)), names, fontsize=8)
     axis.set_xlim(-0.5, len(names) - 0.5)
     axis.set_ylim(-0.03, 1.03)

@@ -65,6 +65,19 @@ def test_play_takes_responses_from_the_keyboard(tmp_path, monkeypatch):
     assert "solved, return 1" in result.stdout
 
 
+def test_an_environment_of_a_module_in_the_folder_is_found(tmp_path):
+    code = (
+        "import gymnasium\nfrom mm_gym.pointing.env import PointingEnv\n"
+        "gymnasium.register('Mine-v0', PointingEnv)\n"
+    )
+    (tmp_path / "mine_here.py").write_text(code)
+    main = "import sys; del sys.path[0]; from mm_gym.cli import main; main()"
+    command = [sys.executable, "-c", main, "play", "mine_here:Mine-v0", "--expert"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "solved, return 1" in result.stdout
+
+
 @pytest.mark.parametrize("ending", [":quit\n", ""])
 def test_play_can_be_left(ending: str):
     assert invoke("play", "mm_gym/Pointing-v0", input=ending).exit_code == 130

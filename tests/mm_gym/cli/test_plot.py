@@ -57,6 +57,19 @@ def test_runs_are_drawn_together_and_metrics_chosen(tmp_path):
     assert (tmp_path / "out" / "x.png").is_file()
 
 
+def test_a_run_has_one_color_in_every_panel(tmp_path):
+    (tmp_path / "first").mkdir()
+    stages = {"before": {"episodes": 20, "successes": 3}}
+    (tmp_path / "first" / "evaluation.json").write_text(json.dumps(stages))
+    state(tmp_path / "second", 6)
+    assert invoke(tmp_path / "first", tmp_path / "second", "-o", tmp_path / "x.png").exit_code == 0
+    picture = Image.open(tmp_path / "x.png").convert("RGB")
+    curves = picture.crop((picture.width // 3, 0, picture.width, picture.height))
+    colors = {color: count for count, color in curves.getcolors(1 << 20) or []}
+    assert colors.get((255, 127, 14), 0) > 300, "the second run's, though it is alone in these panels"
+    assert colors.get((31, 119, 180), 0) < 300, "the first run's: the legend at most"
+
+
 def test_what_is_not_there_is_said(tmp_path):
     result = invoke(tmp_path)
     assert result.exit_code == 2
