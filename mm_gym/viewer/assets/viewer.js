@@ -201,10 +201,14 @@ function tokens(data) {
   const line = element("div", { class: "tokens" });
   for (let i = 0; i < data.text.length; i += 1) {
     const sampled = data.mask[i] === 1;
-    const span = element("span", { class: sampled ? "sampled" : "given" }, data.text[i]);
+    let count = 1; // neighbours that are alike and given are shown once: a picture's pads, above all
+    while (!sampled && data.mask[i + count] === 0 && data.ids[i + count] === data.ids[i]) count += 1;
+    const shown = count > 2 ? `${data.text[i]}×${count} ` : data.text[i].repeat(count);
+    const span = element("span", { class: sampled ? "sampled" : "given" }, shown);
     span.title = sampled ? `id ${data.ids[i]}, log-prob ${data.logprobs[i].toFixed(4)}` : `id ${data.ids[i]}, not sampled`;
     if (sampled) span.style.background = colour(data.logprobs[i]);
     line.append(span);
+    i += count - 1;
   }
   const legend = element("p", { class: "legend" }, "grey: given (mask 0); sampled, by probability:");
   for (const [probability, name] of [[1, "1"], [0.3, "0.3"], [0.05, "0.05"], [0.001, "0.001"]]) {
