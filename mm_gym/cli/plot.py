@@ -145,7 +145,7 @@ def _panels(count: int) -> tuple[Any, list[Any]]:
     axes = [figure.add_subplot(rows, columns, number + 1) for number in range(count)]
     for axis in axes:
         axis.grid(alpha=0.3)
-        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.locator_params(axis="x", integer=True)
     return figure, axes
 
 
