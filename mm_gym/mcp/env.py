@@ -7,37 +7,30 @@ evaluation grades, the rubric weighs. Knows all parts of this package; the SDK i
 from __future__ import annotations
 
 import importlib.util
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
 from mm_gym import messages
 from mm_gym.env import ChatEnv, Opening, Reply
-from mm_gym.errors import EnvironmentFailure
-from mm_gym.mcp import loop
 from mm_gym.mcp.calls import DONE, CallReader, Resolved, Response
 from mm_gym.mcp.config import SERVERS, MCPConfig, ParserConfig, load_config
 from mm_gym.mcp.dotted import load_function
-from mm_gym.mcp.results import ToolResult, find_grade, read_result
+from mm_gym.mcp.episode_servers import EpisodeServers
+from mm_gym.mcp.results import ToolResult
 from mm_gym.mcp.rubric import CallRecord, Rubric, RubricRecord, TurnRecord
-from mm_gym.mcp.tasksets import MCPCall, MCPTask, Taskset, load_taskset
+from mm_gym.mcp.tasksets import MCPTask, Taskset, load_taskset
+from mm_gym.mcp.wording import Parts, Wording, merged
 from mm_gym.mcp.xml_calls import Forms
 from mm_gym.stop import StopReason
-
-if TYPE_CHECKING:
-    from mm_gym.mcp.client import Session
 
 logger = logging.getLogger("mm_gym.mcp")
 
 BUILT_IN_TASKS = "mm_gym.mcp.servers.tasks_2048:tasks"
-
-Parts = list[str | np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -126,14 +119,15 @@ class MCPEnv(ChatEnv):
         self._expert = load_function(checked.expert) if checked.expert else None
         if checked.log_level:
             logger.setLevel(checked.log_level.upper())
-        self._session: Session | None = None
+        self._servers = EpisodeServers(checked, self.tasks)
+        self._wording = Wording(checked, native=self._reader.native)
         self._record: RubricRecord | None = None
         self._last = ToolResult()
         self._made: dict[tuple[str, int], ToolResult] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without open servers: a copy opens its own at reset."""
-        return {**self.__dict__, "_session": None, "_running": False}
+        """Without a running episode: a copy opens servers of its own at reset."""
+        return {**self.__dict__, "_running": False}
 
     @property
     def task_ids(self) -> tuple[str, ...]:
@@ -152,7 +146,7 @@ class MCPEnv(ChatEnv):
         unknown = sorted(set(options) - {"task"})
         if unknown:
             raise ValueError(f"unknown options {unknown}; MCP-v0 knows task (a number or an id)")
-        self._release()
+        self._servers.release()
         if "task" in options:
             index = self.tasks.find(options["task"])
         else:
@@ -161,14 +155,13 @@ class MCPEnv(ChatEnv):
         self._record = RubricRecord(task)
         self._made = {}
         try:
-            self._session = self._open(index)
-            self._reader.offer(task, self._session.tools)
-            shown = self._setup(task)
+            self._reader.offer(task, self._servers.open(index))
+            shown, self._last = self._servers.setup(task)
         except BaseException:
-            self._release(broken=True)
+            self._servers.release(broken=True)
             raise
         return Opening(
-            [messages.user(*_merged([task.prompt, *shown], "\n\n"))],
+            [messages.user(*merged([task.prompt, *shown], "\n\n"))],
             task_id=task.task_id,
             task=task,
             system_prompt=self._prompt_for(task),
@@ -233,7 +226,7 @@ class MCPEnv(ChatEnv):
 
     def close(self) -> None:
         super().close()
-        self._release()
+        self._servers.release()
 
     # -- answering ------------------------------------------------------------------------------------
 
@@ -252,10 +245,8 @@ class MCPEnv(ChatEnv):
             if ended is not None:
                 break
         if response.ignored and ended is None:
-            limit = self.config.parser.max_calls
-            note = f"Only {limit} call{'s' * (limit > 1)} of a response run; the rest did not."
-            sections[-1][1].append(note if self._reader.native else f"\n{note}")
-        return self._as_messages(sections), records, ended
+            sections[-1][1].append(self._wording.ignored())
+        return self._wording.as_messages(sections), records, ended
 
     def _no_call(self, action: str) -> tuple[list[messages.Message], list[CallRecord], StopReason | None]:
         task = self._record.task  # type: ignore[union-attr]
@@ -264,64 +255,34 @@ class MCPEnv(ChatEnv):
             return [], [], StopReason.ENV_DONE
         if self._reader.native:
             return [], [], StopReason.NO_TOOL_CALL
-        if self.config.compat or not self.config.show_errors:
-            return [messages.user("Missing Tool Call")], [], None
-        names = ", ".join(self._reader.names())
-        text = f"Missing Tool Call: write <tool>name(arguments)</tool>. The tools are: {names}."
-        return [messages.user(text)], [], None
+        return [messages.user(self._wording.missing_call(self._reader.names()))], [], None
 
     def _run(self, action: str, index: int, call: Resolved) -> tuple[Parts, CallRecord, StopReason | None]:
         """One call: what the agent sees, its record, and why the episode ends, if it does."""
         arguments = call.arguments
         if call.status == "done":
-            text = "Agent is done, Evaluating..." if self.config.compat else "Done."
-            return [text], CallRecord(DONE, {}, "done"), StopReason.ENV_DONE
+            return [self._wording.done], CallRecord(DONE, {}, "done"), StopReason.ENV_DONE
         if call.status == "malformed":
-            return (
-                [self._mistake("Invalid Tool Call Format", call.error)],
-                CallRecord("", {}, "malformed", call.error),
-                None,
-            )
+            text = self._wording.mistake("Invalid Tool Call Format", call.error)
+            return [text], CallRecord("", {}, "malformed", call.error), None
         if call.status != "ok":
-            text = self._mistake("Invalid Tool Call", call.error)
+            text = self._wording.mistake("Invalid Tool Call", call.error)
             return [text], CallRecord(call.name, arguments, call.status, call.error), None
         result = self._make(action, index, call.tool, call.params)
         if result.is_error:
             why = result.text or f"{call.name} failed"
-            text = self._mistake("Invalid Tool Call", why)
+            text = self._wording.mistake("Invalid Tool Call", why)
             return [text], CallRecord(call.name, arguments, "failed", why), None
         self._last = result
         ended = StopReason.ENV_DONE if result.done and not self.config.compat else None
-        return self._shown(result), CallRecord(call.name, arguments, "ok"), ended
-
-    def _mistake(self, kind: str, why: str) -> str:
-        return kind if self.config.compat or not self.config.show_errors else f"{kind}: {why}"
+        return self._wording.result(result), CallRecord(call.name, arguments, "ok"), ended
 
     def _make(self, action: str, index: int, tool: str, params: Mapping[str, Any]) -> ToolResult:
         """Call a tool; a call that this turn has already made is not made again when the turn is retried."""
         key = (action, index)
         if key not in self._made:
-            self._made[key] = self._call(tool, params, self.config.limits.call)
+            self._made[key] = self._servers.call(tool, params, self.config.limits.call)
         return self._made[key]
-
-    def _shown(self, result: ToolResult) -> Parts:
-        """What the agent sees of a result: all of it in order; in hud-vf-gym the last image or text."""
-        if not self.config.compat:
-            content: Parts = list(result.content) or _structured_text(result)
-            return content if self._reader.native else ["<result>\n", *_merged(content, "\n"), "\n</result>"]
-        if result.images:
-            return [result.images[-1]]
-        texts = result.texts or [str(part) for part in _structured_text(result)]
-        return [f"<result>\n{texts[-1] if texts else ''}\n</result>"]
-
-    def _as_messages(self, sections: list[tuple[str, Parts]]) -> list[messages.Message]:
-        if self._reader.native:
-            return [
-                messages.tool(name or "error", index, *(_merged(parts, "\n") or ["(no output)"]))
-                for index, (name, parts) in enumerate(sections)
-            ]
-        parts = [part for _, section in sections for part in (*section, "\n")][:-1]
-        return [messages.user(*_merged(parts, ""))]
 
     # -- grading --------------------------------------------------------------------------------------
 
@@ -329,36 +290,15 @@ class MCPEnv(ChatEnv):
         """Evaluate, score and let go of the servers: reward, metrics, success."""
         score = None
         for call in record.task.evaluate:  # the last one's grade counts, as in hud-vf-gym
-            score = self._evaluate(call)
+            score = self._servers.evaluate(call)
         graded = replace(record, task_score=score)
         metrics = self._metrics(graded)
         reward = self._rubric.reward(metrics)
         metrics = {**metrics, "reward": reward}
         if score is not None:
             metrics["task_score"] = score
-        self._release()
+        self._servers.release()
         return reward, metrics, score is not None and score >= 1.0
-
-    def _evaluate(self, call: MCPCall) -> float:
-        result = self._call(call.name, call.arguments, self.config.limits.evaluate)
-        compat = self.config.compat
-        if result.is_error or result.structured.get("isError") is True:
-            if compat:
-                return 0.0
-            raise EnvironmentFailure(
-                f"evaluation by {call.name!r} failed: {result.text[:500]}", kind="server"
-            )
-        grade = find_grade(result, hud=compat)
-        if grade is not None:
-            return grade
-        if compat:
-            logger.warning("evaluation by %r gave neither grade nor reward; the score is 0", call.name)
-            return 0.0
-        raise EnvironmentFailure(
-            f"evaluation by {call.name!r} gave no grade (grade, reward, score or subscores): "
-            f"{result.text[:300] or dict(result.structured)}",
-            kind="server",
-        )
 
     def _metrics(self, record: RubricRecord) -> dict[str, float]:
         return self._rubric.scores(record)
@@ -373,82 +313,6 @@ class MCPEnv(ChatEnv):
             "turn_malformed": float(sum(call.status == "malformed" for call in calls)),
             "turn_ignored_calls": float(response.ignored),
         }
-
-    # -- servers --------------------------------------------------------------------------------------
-
-    def _open(self, index: int) -> Session:
-        from mm_gym.mcp.client import open_session
-
-        limits = self.config.limits
-        work = open_session(self.tasks.servers(index), limits, self.config.servers)
-        try:
-            return loop.run(work, limits.connect)
-        except TimeoutError as error:
-            raise EnvironmentFailure(f"the servers did not start: {error}", kind="timeout") from error
-
-    def _setup(self, task: MCPTask) -> Parts:
-        """Run setup; what the agent sees of it."""
-        shown: Parts = []
-        last = ToolResult()
-        for call in task.setup:
-            last = self._call(call.name, call.arguments, self.config.limits.setup)
-            if last.is_error:
-                raise EnvironmentFailure(f"setup by {call.name!r} failed: {last.text[:500]}", kind="server")
-            shown += last.content
-        self._last = last
-        if self.config.compat:
-            return [last.texts[-1] if last.texts else "Success"] if task.setup else []
-        if not task.agent.append_setup_output:
-            shown = []
-        if task.agent.initial_screenshot:
-            shown += self._screenshot()
-        return shown
-
-    def _screenshot(self) -> Parts:
-        """The first picture of the screen, where a server has a tool for it."""
-        session = self._session
-        assert session is not None
-        for tool, arguments in (("computer", {"action": "screenshot"}), ("screenshot", {})):
-            if tool in session:
-                result = self._call(tool, arguments, self.config.limits.call)
-                return [] if result.is_error else list(result.images)
-        logger.warning("agent_config.initial_screenshot: no server has a tool computer or screenshot")
-        return []
-
-    def _call(self, tool: str, arguments: Mapping[str, Any], timeout: float) -> ToolResult:
-        session = self._session
-        if session is None or not session.alive:
-            raise EnvironmentFailure(
-                "this episode's servers are gone: start it anew with reset()", kind="server"
-            )
-        try:
-            raw = loop.run(session.call(tool, arguments, timeout), timeout)
-        except TimeoutError as error:  # an in-process server that can't be interrupted
-            session.give_up()
-            raise EnvironmentFailure(f"{tool!r}: {error}", kind="timeout") from error
-        return read_result(raw, self.config.limits, self.tasks.secrets)
-
-    def _release(self, broken: bool = False) -> None:
-        session, self._session = self._session, None
-        if session is not None and loop.is_current(session.loop):
-            from mm_gym.mcp.client import close_session
-
-            loop.spawn(close_session(session, "own" if broken else self.config.servers))
-
-
-def _structured_text(result: ToolResult) -> Parts:
-    return [json.dumps(dict(result.structured), ensure_ascii=False)] if result.structured else []
-
-
-def _merged(parts: Sequence[str | np.ndarray], separator: str) -> Parts:
-    """Adjacent texts as one: chat templates join text blocks without anything between."""
-    merged: Parts = []
-    for part in parts:
-        if isinstance(part, str) and merged and isinstance(merged[-1], str):
-            merged[-1] += separator + part
-        else:
-            merged.append(part)
-    return merged
 
 
 def _error_of(response: Response, calls: Sequence[CallRecord]) -> tuple[str, str] | None:

@@ -174,9 +174,9 @@ def layer(count: int) -> float:
     row = {"id": "b", "prompt": "Go.", "mcp_config": {"b": {"python": "bench_mcp:make_server"}}}
     env = gymnasium.make("mm_gym/MCP-v0", config=CONFIG, taskset=[row], disable_env_checker=True)
     env.reset(seed=0)
-    inner: Any = env.unwrapped
-    result = inner._call("say", {"text": "hello"}, 10)
-    inner._call = lambda *_: result
+    servers: Any = env.unwrapped._servers  # type: ignore[attr-defined]
+    result = servers.call("say", {"text": "hello"}, 10)
+    servers.call = lambda *_: result
     taken = step_times(env, TEXT, count)
     env.close()
     return 1e3 * statistics.median(taken)

@@ -487,7 +487,7 @@ def test_a_shared_server_serves_episodes_at_once_and_is_replaced_when_it_dies() 
         one.step("<tool>down()</tool>")
         assert one.step("<tool>left()</tool>")[2]
         assert not two.step("<tool>down()</tool>")[2]
-        connection = two.unwrapped._session.connections[0]
+        connection = two.unwrapped._servers.session.connections[0]
         os.kill(connection._stdio.process.pid, signal.SIGKILL)
         with pytest.raises(mm_gym.EnvironmentFailure):
             two.step("<tool>left()</tool>")

@@ -141,8 +141,8 @@ def test_evaluation_runs_after_mistakes_of_the_agent(hostile_row: Any) -> None:
 def test_a_retried_turn_does_not_repeat_its_calls(hostile_row: Any, monkeypatch: Any) -> None:
     with environment(hostile_row(), defaults={"max_turns": 1}) as env:
         env.reset(seed=0)
-        inner, made = env.unwrapped, []
-        original = inner._call
+        servers, made = env.unwrapped._servers, []
+        original = servers.call
 
         def flaky(tool: str, arguments: Any, timeout: float) -> Any:
             made.append(tool)
@@ -150,7 +150,7 @@ def test_a_retried_turn_does_not_repeat_its_calls(hostile_row: Any, monkeypatch:
                 raise mm_gym.EnvironmentFailure("hiccup", kind="server")
             return original(tool, arguments, timeout)
 
-        monkeypatch.setattr(inner, "_call", flaky)
+        monkeypatch.setattr(servers, "call", flaky)
         with pytest.raises(mm_gym.EnvironmentFailure):
             env.step("<tool>act(1)</tool>")
         *_, truncated, info = env.step("<tool>act(1)</tool>")
