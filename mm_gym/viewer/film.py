@@ -39,7 +39,7 @@ def film_frames(episode: Episode, size: tuple[int, int] = (480, 480)) -> list[np
         if shown:
             picture = episode.images[shown[-1]]
         if turn < len(episode.actions):
-            text = f"{_asked(observation)}\n> {episode.actions[turn].strip()}".lstrip()
+            text = f"{_asked(observation)}\n> {' '.join(episode.actions[turn].split())}".lstrip()
             frames.append(frame(_marked(picture, episode, turn), text, size))
     frames.append(frame(picture, _ending(episode), size))
     return frames
@@ -111,12 +111,13 @@ def _marked(picture: np.ndarray | None, episode: Episode, turn: int) -> np.ndarr
         return picture
     image = Image.fromarray(picture)
     draw = ImageDraw.Draw(image)
-    radius = max(4, round(max(image.size) / 60))
+    radius, width = max(5, max(image.size) // 40), max(3, max(image.size) // 130)
     path = [(float(x), float(y)) for x, y in points]
-    if len(path) > 1:
-        draw.line(path, fill=_RED, width=2)
-    for x, y in path:
-        draw.ellipse((x - radius, y - radius, x + radius, y + radius), outline=_RED, width=3)
+    for color, thick in (("white", width + 2), (_RED, width)):  # white around red: seen on any ground
+        if len(path) > 1:
+            draw.line(path, fill=color, width=thick)
+        for x, y in path:
+            draw.ellipse((x - radius, y - radius, x + radius, y + radius), outline=color, width=thick)
     return np.asarray(image)
 
 
