@@ -14,6 +14,7 @@ from trl import GRPOConfig
 from train.tasks import EnvMember, parse_members
 
 TINY = "tiny"
+SMOLLM = "smollm2"
 
 
 @dataclass
@@ -22,7 +23,21 @@ class GymGRPOConfig(GRPOConfig):
 
     vllm_importance_sampling_mode: str = field(
         default="token_truncate",
-        metadata={"help": "Sequence modes sum over a whole episode and mask long ones out."},
+        metadata={
+            "help": "TRL's, or turn_truncate, turn_mask: the ratio of each turn. Sequence modes sum over a "
+            "whole episode and mask long ones out."
+        },
+    )
+    importance_sampling_level: str = field(
+        default="token",
+        metadata={"help": "TRL's, or turn: clipping by the mean log-ratio of each turn (GSPO by turn)."},
+    )
+    turn_credit: str = field(
+        default="episode",
+        metadata={"help": "episode: one advantage an episode. turn: each turn's from the rewards after it."},
+    )
+    turn_discount: float = field(
+        default=1.0, metadata={"help": "What a reward counts for one turn earlier (turn_credit: turn)."}
     )
     log_multimodal: bool = field(
         default=False, metadata={"help": "TRL's table takes one picture a row only."}

@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 from agents.chat import ChatRenderer
+from train import importance
 
 MIN_EFFECT = 1e-6
 """Smallest change of a log-probability that counts as "the picture matters"."""
@@ -44,6 +45,18 @@ def refuse_unsupported(args: Any, *, allow_biased_sampling: bool = False) -> Non
         raise ValueError(
             f"{', '.join(biased)} samples from another distribution than the one that is trained, which "
             "biases the importance ratios: leave them off, or set allow_biased_sampling if you accept that"
+        )
+    for name, known in (
+        ("importance_sampling_level", importance.LEVELS),
+        ("vllm_importance_sampling_mode", importance.MODES),
+    ):
+        if getattr(args, name) not in known:
+            raise ValueError(f"unknown {name} {getattr(args, name)!r}: choose one of {', '.join(known)}")
+    mode = args.vllm_importance_sampling_mode
+    if args.loss_type == "vespo" and args.vllm_importance_sampling_correction and "token" not in mode:
+        raise ValueError(
+            "loss_type vespo multiplies the ratios of tokens itself, so vllm_importance_sampling_mode must be "
+            f"token_truncate or token_mask, not {mode}"
         )
     if args.temperature <= 0:
         raise ValueError(f"training needs a temperature above 0, got {args.temperature}")

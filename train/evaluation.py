@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from accelerate import PartialState
 from accelerate.utils import gather_object
 
+from agents.metrics import rollout_metrics, without_bulk
 from agents.types import Trajectory
 from mm_gym.intervals import wilson_interval as wilson
 from train.rollouts import Rollouts
@@ -149,6 +151,19 @@ def training_figures(records: Sequence[EpisodeRecord]) -> dict[str, float]:
     return figures
 
 
+def step_figures(trajectories: Sequence[Trajectory], *, version: int) -> tuple[dict[str, float], int]:
+    """What a training step logs of its episodes over all ranks, and how many tokens they have.
+
+    Args:
+        trajectories: This rank's.
+        version: Names the weights that are trained, for the age of what was sampled.
+    """
+    records = gather_object([record_of(t) for t in trajectories])
+    everyone = gather_object([without_bulk(t) for t in trajectories])
+    figures = training_figures(records) | rollout_metrics(everyone, version=version)
+    return figures, sum(record.tokens for record in records)
+
+
 def held_out(
     rollouts: Rollouts, tasks: TaskSource, episodes: int, *, version: int = 0
 ) -> tuple[Evaluation, list[Trajectory]]:
@@ -167,3 +182,48 @@ def held_out(
     mine = [tasks.task(index) for index in range(state.process_index, episodes, state.num_processes)]
     trajectories = rollouts.evaluate(mine, version=version)
     return summarize(gather_object([record_of(t) for t in trajectories])), trajectories
+
+
+class EvaluatesEpisodes:
+    """The part of a trainer that evaluates on held-out episodes in place of a data set."""
+
+    rollouts: Rollouts
+    eval_tasks: TaskSource
+    eval_episodes: int
+    log_completions: bool
+    model: Any
+    state: Any
+    args: Any
+    control: Any
+    callback_handler: Any
+    log: Callable[[dict[str, float]], None]
+
+    def evaluate(
+        self, eval_dataset: Any = None, ignore_keys: Any = None, metric_key_prefix: str = "eval"
+    ) -> dict[str, float]:
+        """Run held-out episodes, spread over the ranks, and log their figures.
+
+        Args:
+            eval_dataset: Ignored: the episodes come from `eval_tasks`.
+            ignore_keys: Ignored.
+            metric_key_prefix: Of the figures' names.
+
+        Returns:
+            `{prefix}_success`, its Wilson interval, reward, turns, tool use and stop reasons.
+        """
+        figures = self.evaluate_episodes()[0].metrics(metric_key_prefix)
+        silent, self.log_completions = self.log_completions, False  # the table is of training episodes
+        was_training = self.model.training
+        self.model.eval()  # TRL files what is logged now under "eval"
+        try:
+            self.log(dict(figures))
+        finally:
+            self.log_completions = silent
+            self.model.train(was_training)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, figures)
+        return figures
+
+    def evaluate_episodes(self) -> tuple[Evaluation, list[Trajectory]]:
+        """Run held-out episodes; returns figures over all ranks and this rank's trajectories."""
+        version = self.state.global_step
+        return held_out(self.rollouts, self.eval_tasks, self.eval_episodes, version=version)

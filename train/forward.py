@@ -9,7 +9,7 @@ some ranks only hangs or aborts the collectives. Knows Qwen-style image tensors;
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,15 @@ class Pictures:
     """int64 (pictures, 3): time, height and width in patches."""
     counts: list[int]
     """Pictures of each row."""
+
+    @classmethod
+    def of(
+        cls, pixel_values: torch.Tensor | None, grid: torch.Tensor | None, counts: Sequence[int] | None
+    ) -> Pictures | None:
+        """The pictures of a batch as TRL hands them over; None when it has none."""
+        if pixel_values is None or grid is None or counts is None or not len(grid):
+            return None
+        return cls(pixel_values, grid, [int(n) for n in counts])
 
     def rows(self, index: list[int]) -> Pictures | None:
         """The pictures of these rows, in this order; None when they have none."""
@@ -212,3 +221,23 @@ class Scorer:
         return Pictures(
             self.dummy.pixel_values, self.dummy.grid, [0] * (len(ids) - 1) + [len(self.dummy.grid)]
         )
+
+
+def base_of(model: Any) -> Any:
+    """The model itself, under PEFT's wrapper where it has one."""
+    return model.get_base_model() if hasattr(model, "peft_config") else model
+
+
+def scorer_for(
+    model: Any,
+    renderer: ChatRenderer,
+    image_token_id: int | None,
+    *,
+    any_rank: Callable[[bool], bool] | None = None,
+) -> Scorer:
+    """A scorer for this model, PEFT's wrapper or not; `image_token_id` is None for a text model."""
+    if image_token_id is None:
+        return Scorer(base_of(model), image_token_id=None)
+    return Scorer(
+        base_of(model), image_token_id=image_token_id, dummy=dummy_picture(renderer), any_rank=any_rank
+    )

@@ -14,23 +14,31 @@ import transformers
 from accelerate import PartialState
 from transformers import AutoConfig, AutoProcessor, AutoTokenizer, PreTrainedModel
 
-from train.arguments import TINY, ScriptArguments
+from train.arguments import SMOLLM, TINY, ScriptArguments
+from train.smollm import build_smollm
 from train.tiny import build_tiny_vlm, episode_texts
 
 
 def model_folder(
     name: str | None, script: ScriptArguments, output: Path, *, seed: int, say: Callable[[str], None]
 ) -> str:
-    """The name or path to load from; `tiny` is made in the output folder first, unless it is there.
+    """The name or path to load from; `tiny` and `smollm2` are made in the output folder first, unless there.
 
     Raises:
         ValueError: No name is given.
+        DependencyNotInstalled: The package that carries SmolLM2's weights is missing.
     """
     if name is None:
         raise ValueError('model_name_or_path is missing: give a name, a folder, or "tiny" to have one made')
-    if name != TINY:
+    if name not in (TINY, SMOLLM):
         return name
-    folder = output / TINY
+    folder = output / name
+    if name == SMOLLM:
+        with PartialState().main_process_first():
+            if not (folder / "config.json").is_file():
+                build_smollm(folder)
+                say(f"SmolLM2-135M-Instruct is in {folder}: unpacked from an installed package")
+        return str(folder)
     with PartialState().main_process_first():
         if not (folder / "config.json").is_file():
             made_for = script.tiny_processor

@@ -30,6 +30,10 @@ class Row:
     """The sampler's; 0.0 where the mask is 0."""
     reward: float | None
     """None for a dead row: it is in neither the loss nor the baseline."""
+    turns: list[tuple[int, int]] = field(default_factory=list)
+    """Where each turn's sampled ids lie in `completion_ids`: first, and one past the last."""
+    turn_rewards: list[float] = field(default_factory=list)
+    """What the environment gave in each turn; they add up to `reward`."""
     images: list[Image.Image] = field(default_factory=list)
     prompt: list[dict[str, str]] = field(default_factory=list)
     """The opening messages as text, for logs and reward functions."""
@@ -74,7 +78,7 @@ def placeholder(renderer: ChatRenderer, trajectory: Trajectory | None = None) ->
     text = f"[dropped: {trajectory.stop_reason if trajectory else 'none'}]"
     message = [{"role": "user", "content": text}]
     end = renderer.end_of_turn_id
-    return Row([end], [end], [0], [0.0], None, [], message, message, trajectory)
+    return Row([end], [end], [0], [0.0], None, prompt=message, completion=message, trajectory=trajectory)
 
 
 def row_of(trajectory: Trajectory, renderer: ChatRenderer) -> Row:
@@ -106,6 +110,8 @@ def row_of(trajectory: Trajectory, renderer: ChatRenderer) -> Row:
         mask=list(mask[cut:]) or [0],
         logprobs=list(logprobs[cut:]) or [0.0],
         reward=float(trajectory.reward or 0.0),
+        turns=[(turn.start - cut, turn.end - cut) for turn in trajectory.turns],
+        turn_rewards=[float(turn.reward or 0.0) for turn in trajectory.turns],
         images=list(trajectory.images),
         prompt=opening,
         completion=rest,

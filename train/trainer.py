@@ -5,12 +5,13 @@ The ONE module that knows TRL's private names (trl 1.16). What is overridden, an
 - `_generate`: rollouts come from `agents.RolloutEngine`; it returns TRL's 8-tuple, with the pictures of
   all turns in the places of `images` and `tool_images` and `self.tools` truthy, so that TRL takes the
   branch for pictures anywhere in the stream;
-- `_generate_and_score_completions`: exact zero advantage for groups of equal reward, the share of live rows;
+- `_generate_and_score_completions`: exact zero advantage for groups of equal reward, advantages and importance
+  ratios of turns where asked for, the share of live rows;
 - `_get_per_token_logps_and_entropies`: log-probs only where the mask is 1, over the allowed ids, without the
   padding of the whole generation batch;
 - `_compute_loss`: dead rows leave the denominator of losses that average over rows; importance correction
-  where log-probs of the sampler call for it, not where `use_vllm` is set;
-- `evaluate`: held-out episodes with sampling settings of their own;
+  where log-probs of the sampler call for it, not where `use_vllm` is set; clipping by turn;
+- `evaluate` (of `train.evaluation`): held-out episodes with sampling settings of their own;
 - the checkpoint also holds the task cursor.
 
 `tests/train/test_trl_seam.py` fails clearly when a new TRL changes one of these.
@@ -31,25 +32,27 @@ from trl.generation.vllm_generation import VLLMGeneration
 from trl.trainer.utils import maybe_gather_lm_head_ctx
 
 from agents.chat import ChatRenderer
-from agents.metrics import rollout_metrics, without_bulk
 from agents.store import TrajectoryStore
 from agents.types import Trajectory
 from train import checks
-from train.evaluation import Evaluation, held_out, record_of, training_figures
-from train.forward import Pictures, Scorer, dummy_picture
+from train.credit import credit_of, equal_groups, turn_advantages
+from train.evaluation import EvaluatesEpisodes, step_figures
+from train.forward import Pictures, Scorer, base_of, scorer_for
 from train.generation import Generator, generator_for
+from train.importance import TURN_MODES, old_logprobs_by_turn, over_ranks, spread_of, turn_ratios
 from train.logprobs import add_sampled_logprobs
 from train.rewards import RewardFunc, columns_of, environment_reward, live_only, tickets
 from train.rollouts import RolloutConfig, Rollouts
 from train.rows import Row, rows_of
 from train.tasks import EVALUATION, EnvSpec, TaskSource
+from train.turns import loss_mask, on_tokens, turn_index
 
 ROW_AVERAGED = ("grpo", "sapo", "dr_grpo", "luspo")
 """Losses that divide by the number of rows, in which a dead row would still count."""
 STATE_FILE = "gym_state.json"
 
 
-class GymGRPOTrainer(GRPOTrainer):
+class GymGRPOTrainer(EvaluatesEpisodes, GRPOTrainer):
     """GRPO on episodes of environments.
 
     `GymGRPOTrainer("Qwen/Qwen3-VL-2B-Instruct", env="mm_gym/Geo3k-v0", args=GRPOConfig(...)).train()`
@@ -74,8 +77,6 @@ class GymGRPOTrainer(GRPOTrainer):
     model: Any
     num_generations: int
     beta: float
-    log_completions: bool
-    control: Any
 
     def __init__(
         self,
@@ -109,6 +110,9 @@ class GymGRPOTrainer(GRPOTrainer):
         """Number of the next group to run, over all ranks."""
         self._rows: list[Row] = []
         self._row_mask: torch.Tensor | None = None
+        self._micro_batch: dict[str, Any] = {}
+        """What `_compute_loss` is computing."""
+        self.credit = credit_of(args)
         generates = args.use_vllm and policy is None
         args.use_vllm = False  # the engine is ours to build and to drive, and TRL would build another
         super().__init__(
@@ -120,6 +124,12 @@ class GymGRPOTrainer(GRPOTrainer):
             processing_class=processing_class,
             **kwargs,
         )
+        # TRL has no turns: it goes by tokens, and what it works with is replaced.
+        self.turn_level = args.importance_sampling_level == "turn"
+        self.turn_mode = args.vllm_importance_sampling_mode in TURN_MODES
+        if self.turn_mode:
+            self.vllm_importance_sampling_mode = "token_truncate"
+        self.importance_sampling_level = "token" if self.turn_level else args.importance_sampling_level
         # Truthy, so that TRL takes pictures from anywhere in the stream; it is never called.
         self.tools = [environment_reward] if self._is_vlm else []
         self.policy_model = self.accelerator.unwrap_model(self.model)
@@ -165,9 +175,8 @@ class GymGRPOTrainer(GRPOTrainer):
         for model in (self.model, self.ref_model):
             if model is None:
                 continue
-            model = self.accelerator.unwrap_model(model)
             add_sampled_logprobs(
-                model.get_base_model() if hasattr(model, "peft_config") else model,
+                base_of(self.accelerator.unwrap_model(model)),
                 temperature=self.temperature,
                 banned_ids=self.rollouts.banned_token_ids,
                 float32_head=self.args.cast_lm_head_to_fp32,
@@ -175,19 +184,12 @@ class GymGRPOTrainer(GRPOTrainer):
             )
 
     def _make_scorer(self) -> Scorer:
-        model = self.policy_model
-        model = model.get_base_model() if hasattr(model, "peft_config") else model
-        if not self._is_vlm:
-            return Scorer(model, image_token_id=None)
-        several = self.accelerator.num_processes > 1
-        return Scorer(
-            model,
-            image_token_id=self._image_pad_token_id,
-            dummy=dummy_picture(self.renderer),
-            any_rank=self._any_rank if several else None,
-        )
+        pad = self._image_pad_token_id if self._is_vlm else None
+        return scorer_for(self.policy_model, self.renderer, pad, any_rank=self._any_rank)
 
     def _any_rank(self, flag: bool) -> bool:
+        if self.accelerator.num_processes == 1:
+            return flag
         mine = torch.tensor([float(flag)], device=self.accelerator.device)
         return bool(self.accelerator.gather(mine).any())
 
@@ -252,21 +254,16 @@ class GymGRPOTrainer(GRPOTrainer):
         if self.correct_sampler:
             return True
         current = self.state.global_step
-        stale = any(turn.policy_version != current for t in trajectories for turn in t.turns)
-        return self._any_rank(stale) if self.accelerator.num_processes > 1 else stale
+        return self._any_rank(any(turn.policy_version != current for t in trajectories for turn in t.turns))
 
     def _log_rollouts(self, rows: Sequence[Row]) -> None:
         trajectories = [row.trajectory for row in rows if row.trajectory is not None]
-        records = gather_object([record_of(t) for t in trajectories])
-        everyone = gather_object([without_bulk(t) for t in trajectories])
-        dropped = gather_object([not row.live for row in rows])
-        metrics = self._metrics["train"]
-        self.state.num_input_tokens_seen += sum(record.tokens for record in records)
-        metrics["num_tokens"] = [self.state.num_input_tokens_seen]
-        figures = training_figures(records) | rollout_metrics(everyone, version=self.state.global_step)
-        figures["rollout/dropped_rows"] = float(sum(dropped))
+        figures, tokens = step_figures(trajectories, version=self.state.global_step)
+        figures["rollout/dropped_rows"] = float(sum(gather_object([not row.live for row in rows])))
+        self.state.num_input_tokens_seen += tokens
+        self._metrics["train"]["num_tokens"] = [self.state.num_input_tokens_seen]
         for name, value in figures.items():
-            metrics[name].append(value)
+            self._metrics["train"][name].append(value)
         if self._store is not None:
             self._store.append(trajectories, step=self.state.global_step)
 
@@ -274,22 +271,48 @@ class GymGRPOTrainer(GRPOTrainer):
         output = super()._generate_and_score_completions(inputs)
         live = torch.tensor([float(row.live) for row in self._rows], device=self.accelerator.device)
         output["live_share"] = self.accelerator.gather(live).mean().clamp(min=1e-8)
-        output["advantages"] = output["advantages"].masked_fill(self._constant, 0.0)
+        turns = output["turns"] = turn_index(self._rows, output["completion_ids"].shape[1]).to(live.device)
+        if self.credit is None:
+            output["advantages"] = output["advantages"].masked_fill(self._constant, 0.0)
+        else:
+            output["advantages"] = on_tokens(self._turn_advantages().to(live.device), turns)
+        if self.turn_mode and "importance_sampling_ratio" in output:
+            output["importance_sampling_ratio"] = self._turn_ratios(output, turns)
         return output
 
-    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        """As TRL's; notes which rows are of a group whose rewards are all equal.
+    def _turn_advantages(self) -> torch.Tensor:
+        assert self.credit is not None
+        start = self.accelerator.process_index * len(self._rows)
+        return turn_advantages(
+            self._rows,
+            self._rewards[start : start + len(self._rows)].tolist(),
+            self.credit,
+            group_size=self.num_generations,
+            weight=float(self.reward_weights[0]),
+            batch_std=float(self._rewards[~self._rewards.isnan()].std()),
+        )
 
-        Rewards are float32, and the mean of eight times 0.1 is not 0.1 in float32: divided by a standard
-        deviation of 0 + 1e-4, the difference would be an advantage.
-        """
+    def _turn_ratios(self, output: dict[str, Any], turns: torch.Tensor) -> torch.Tensor:
+        ratio = turn_ratios(
+            output["old_per_token_logps"] - output["sampling_per_token_logps"],
+            turns,
+            self.args.vllm_importance_sampling_mode,
+            lowest=self.vllm_importance_sampling_clip_min,
+            highest=self.vllm_importance_sampling_clip_max,
+        )
+        everywhere = self.accelerator.gather(spread_of(ratio, turns)).view(-1, 3)
+        for name, value in zip(("min", "mean", "max"), over_ranks(everywhere), strict=True):
+            self._metrics["train"][f"sampling/importance_sampling_ratio/{name}"][-1] = value
+        return ratio
+
+    def _calculate_rewards(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """As TRL's; notes the episodes' rewards, and which rows are of a group whose rewards are all equal."""
         rewards = super()._calculate_rewards(*args, **kwargs)
-        constant = torch.zeros(len(rewards), dtype=torch.bool, device=rewards.device)
-        if self.scale_rewards != "batch":  # there a constant group has an advantage of its own
-            groups = rewards.view(-1, self.num_generations, rewards.shape[1])
-            low = groups.nan_to_num(nan=torch.inf).amin(1)
-            high = groups.nan_to_num(nan=-torch.inf).amax(1)
-            constant = (low >= high).all(1).repeat_interleave(self.num_generations)
+        weighted = rewards * self.reward_weights.to(rewards.device)
+        self._rewards = weighted.nansum(1).masked_fill(rewards.isnan().all(1), torch.nan)
+        constant = equal_groups(rewards, self.num_generations)
+        if self.scale_rewards == "batch":  # there a constant group has an advantage of its own
+            constant = torch.zeros_like(constant)
         start = self.accelerator.process_index * len(self._rows)
         self._constant = constant[start : start + len(self._rows)]
         return rewards
@@ -310,34 +333,26 @@ class GymGRPOTrainer(GRPOTrainer):
         num_images: list[int] | None = None,
         **unused: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        pictures = None
-        if pixel_values is not None and image_grid_thw is not None and len(image_grid_thw):
-            assert num_images is not None
-            pictures = Pictures(pixel_values, image_grid_thw, [int(n) for n in num_images])
         scored = torch.zeros_like(input_ids)
-        scored[:, -logits_to_keep:] = self._mask_of(attention_mask, logits_to_keep)
+        mask = self._row_mask  # TRL does not pass it on
+        scored[:, -logits_to_keep:] = loss_mask(self._rows, logits_to_keep) if mask is None else mask
         with self.accelerator.autocast():
             logprobs, entropies, aux_loss = self._scorer(
                 model,
                 input_ids,
                 attention_mask,
                 scored,
-                pictures,
+                Pictures.of(pixel_values, image_grid_thw, num_images),
                 batch_size=batch_size,
                 with_entropy=compute_entropy,
                 **({"output_router_logits": True} if compute_aux_loss else {}),
             )
-        kept = entropies[:, -logits_to_keep:] if entropies is not None else None
-        return logprobs[:, -logits_to_keep:], kept, aux_loss
-
-    def _mask_of(self, attention_mask: torch.Tensor, width: int) -> torch.Tensor:
-        """The loss mask of the rows being scored, which TRL does not pass on."""
-        if self._row_mask is not None:
-            return self._row_mask
-        mask = torch.zeros_like(attention_mask[:, -width:])
-        for i, row in enumerate(self._rows):
-            mask[i, : len(row.mask)] = torch.tensor(row.mask, device=mask.device)
-        return mask
+        logprobs = logprobs[:, -logits_to_keep:]
+        entropies = entropies[:, -logits_to_keep:] if entropies is not None else None
+        old = self._micro_batch.get("old_per_token_logps")
+        if self.turn_level and old is not None:  # TRL reads it after this call
+            old.copy_(old_logprobs_by_turn(logprobs, old, self._micro_batch["turns"]))
+        return logprobs, entropies, aux_loss
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         self._row_mask = inputs["completion_mask"] * inputs["tool_mask"]
@@ -350,43 +365,14 @@ class GymGRPOTrainer(GRPOTrainer):
             # dead rows out of the denominator and leaves entropy bonus and auxiliary loss alone.
             inputs = {**inputs, "advantages": inputs["advantages"] / share}
             self.beta = float(beta / share)
+        if self.turn_level and "old_per_token_logps" in inputs:
+            inputs = {**inputs, "old_per_token_logps": inputs["old_per_token_logps"].clone()}
+        self._micro_batch = inputs
         try:
             return super()._compute_loss(model, inputs)
         finally:
             self.beta = beta
-            self._row_mask = None
-
-    # -- evaluation ------------------------------------------------------------------------------------
-
-    def evaluate(
-        self, eval_dataset: Any = None, ignore_keys: Any = None, metric_key_prefix: str = "eval"
-    ) -> dict[str, float]:
-        """Run held-out episodes, spread over the ranks, and log their figures.
-
-        Args:
-            eval_dataset: Ignored: the episodes come from `eval_env`.
-            ignore_keys: Ignored.
-            metric_key_prefix: Of the figures' names.
-
-        Returns:
-            `{prefix}_success`, its Wilson interval, reward, turns, tool use and stop reasons.
-        """
-        figures = self.evaluate_episodes()[0].metrics(metric_key_prefix)
-        silent, self.log_completions = self.log_completions, False  # the table is of training episodes
-        was_training = self.model.training
-        self.model.eval()  # TRL files what is logged now under "eval"
-        try:
-            self.log(dict(figures))
-        finally:
-            self.log_completions = silent
-            self.model.train(was_training)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, figures)
-        return figures
-
-    def evaluate_episodes(self) -> tuple[Evaluation, list[Trajectory]]:
-        """Run held-out episodes; returns figures over all ranks and this rank's trajectories."""
-        version = self.state.global_step
-        return held_out(self.rollouts, self.eval_tasks, self.eval_episodes, version=version)
+            self._row_mask, self._micro_batch = None, {}
 
     # -- checkpoints -----------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ def test_the_pinned_version_is_installed():
 
 def test_only_one_module_knows_trls_private_names():
     private = re.compile(
-        r"_generate_and_score_completions|_get_per_token_logps|_compute_loss|_calculate_rewards|_metrics\b"
+        r"_generate_and_score_completions|_get_per_token_logps|_compute_loss|_calculate_rewards|\b_metrics\b"
         r"|trl\.trainer\.|_image_pad_token_id"
     )
     knowing = [p.name for p in (ROOT / "train").glob("*.py") if private.search(p.read_text())]
@@ -90,3 +90,19 @@ def test_zero_dimensional_values_go_with_every_micro_batch():
     share = torch.tensor(0.5)
     parts = split_tensor_dict(shuffle_sequence_dict({"x": torch.arange(4), "live_share": share}), 2)
     assert [float(part["live_share"]) for part in parts] == [0.5, 0.5]
+
+
+def test_the_loss_takes_advantages_of_tokens_and_reads_old_log_probs_after_scoring(trl_trainer):
+    text = source(trl_trainer._compute_loss)
+    assert "if advantages.dim() == 1:" in text
+    scoring = text.index("self._get_per_token_logps_and_entropies(")
+    assert scoring < text.index('inputs.get("old_per_token_logps")')
+    assert "log_ratio = per_token_logps - old_per_token_logps" in text
+
+
+def test_what_ratios_of_turns_replace_is_still_there(trl_trainer):
+    text = source(trl_trainer._generate_and_score_completions)
+    assert 'output["importance_sampling_ratio"] = vllm_importance_sampling_ratio' in text
+    assert 'per_token_loss * inputs["importance_sampling_ratio"]' in source(trl_trainer._compute_loss)
+    for name in ("min", "mean", "max"):
+        assert f'"sampling/importance_sampling_ratio/{name}"' in text
