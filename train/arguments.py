@@ -78,6 +78,16 @@ class ScriptArguments:
     expert_batch_size: int = field(
         default=32, metadata={"help": "Episodes in a step of warm-up, per process."}
     )
+    expert_episodes: int = field(
+        default=0,
+        metadata={"help": "Different solved episodes, taken again and again; 0: new ones in every step."},
+    )
+    expert_until: float | None = field(
+        default=None,
+        metadata={
+            "help": "End the warm-up early, at this success on 100 tasks drawn for it (every 6 steps)."
+        },
+    )
     expert_learning_rate: float = field(default=1e-3, metadata={"help": "Peak rate of the warm-up."})
     min_pixels: int | None = field(default=None, metadata={"help": "Smallest picture area after resizing."})
     max_pixels: int | None = field(default=None, metadata={"help": "Largest picture area after resizing."})

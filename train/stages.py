@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from transformers import TrainingArguments
+from transformers import TrainerCallback, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
 from agents.chat import ChatRenderer
@@ -17,7 +17,7 @@ from train.evaluation import held_out
 from train.models import load_model
 from train.report import Report
 from train.rollouts import RolloutConfig, Rollouts
-from train.tasks import EVALUATION, WARMUP, TaskSource
+from train.tasks import EARLY, EVALUATION, WARMUP, TaskSource
 from train.warmup import WarmupSettings, warm_up
 
 LAST = "last"
@@ -55,13 +55,56 @@ def warmed_up(
         members = script.members("eval_environments")
         held = TaskSource(members, seed=args.seed, stream=EVALUATION, ordered=script.eval_ordered)
         report.add("before warm-up", held_out(rollouts, held, script.eval_episodes or len(held))[0])
-    rollouts.close()
     tasks = TaskSource(script.members("expert_environments"), seed=args.seed, stream=WARMUP)
-    settings = WarmupSettings(script.expert_steps, script.expert_batch_size, script.expert_learning_rate)
+    settings = WarmupSettings(
+        script.expert_steps, script.expert_batch_size, script.expert_episodes, script.expert_learning_rate
+    )
     report.say(f"warm-up: {settings.steps} steps of {settings.batch_size} solved episodes a process")
-    trainer = warm_up(model, renderer, tasks, settings, args=args, banned_token_ids=rollouts.banned_token_ids)
+    enough = [EnoughSuccess(rollouts, script, args.seed, report)] if script.expert_until is not None else []
+    trainer = warm_up(
+        model,
+        renderer,
+        tasks,
+        settings,
+        args=args,
+        banned_token_ids=rollouts.banned_token_ids,
+        callbacks=enough,
+    )
+    rollouts.close()
     trainer.save_model(str(saved))
     if args.should_save:
         processor.save_pretrained(saved)
     trainer.accelerator.wait_for_everyone()
     return str(saved)
+
+
+class EnoughSuccess(TrainerCallback):
+    """Ends a warm-up once the model solves `expert_until` of some tasks: GRPO has a start, and room above it.
+
+    The tasks are drawn from `environments`, with seeds that neither training nor evaluation has.
+
+    Args:
+        rollouts: Samples with the model in warm-up.
+        script: Says what is enough, and on what.
+        seed: Of the run.
+        report: Told about each look.
+    """
+
+    EVERY, FIRST, EPISODES = 6, 10, 100
+
+    def __init__(self, rollouts: Rollouts, script: ScriptArguments, seed: int, report: Report) -> None:
+        self._rollouts = rollouts
+        self._tasks = TaskSource(script.members(), seed=seed, stream=EARLY)
+        self._until = float(script.expert_until or 0.0)
+        self._report = report
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Look every few steps."""
+        if state.global_step % self.EVERY:
+            return
+        # Most looks come long before: a few tasks show that, and screens are slow to play.
+        success = held_out(self._rollouts, self._tasks, self.FIRST)[0].success
+        if success >= self._until / 2:
+            success = held_out(self._rollouts, self._tasks, self.EPISODES)[0].success
+        self._report.say(f"warm-up, step {state.global_step}: success {success:.0%}")
+        control.should_training_stop = success >= self._until

@@ -18,8 +18,8 @@ import numpy as np
 import mm_gym  # noqa: F401
 from agents.types import Task
 
-TRAIN, EVALUATION, WARMUP = 0, 1, 2
-"""Streams of seeds that share no task."""
+TRAIN, EVALUATION, WARMUP, EARLY = 0, 1, 2, 3
+"""Streams of seeds that share no task; `EARLY` is for looks at a warm-up while it runs."""
 
 
 @dataclass(frozen=True)

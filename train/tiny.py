@@ -102,7 +102,7 @@ def build_tiny_vlm(
     return directory
 
 
-def episode_texts(environments: EnvSpec, episodes: int = 200) -> list[str]:
+def episode_texts(environments: EnvSpec, episodes: int = 60) -> list[str]:
     """What environments and their solvers write, for the trimmed tokenizer's merges.
 
     Args:

@@ -16,7 +16,7 @@ import gymnasium
 import torch
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset
-from transformers import Trainer, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from agents.chat import ChatRenderer
 from agents.token_env import TokenEnv
@@ -60,18 +60,29 @@ class ExpertEpisodes(Dataset[Trajectory]):
         tasks: Where the tasks come from.
         renderer: Turns messages into ids.
         count: Number of episodes.
+        different: How many of them differ: these are made once and kept; 0 for all, of which none is kept.
     """
 
-    def __init__(self, tasks: TaskSource, renderer: ChatRenderer, count: int) -> None:
+    def __init__(self, tasks: TaskSource, renderer: ChatRenderer, count: int, different: int = 0) -> None:
         self.tasks = tasks
         self.renderer = renderer
         self.count = count
+        self.different = different
+        self._kept: dict[int, Trajectory] = {}
         self._envs: dict[str, gymnasium.Env[Any, Any]] = {}
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, index: int) -> Trajectory:
+        if not self.different:
+            return self._make(index)
+        index %= self.different
+        if index not in self._kept:
+            self._kept[index] = self._make(index)
+        return self._kept[index]
+
+    def _make(self, index: int) -> Trajectory:
         task = self.tasks.task(index)
         key = repr((task.env_id, sorted(task.env_kwargs.items())))
         if key not in self._envs:
@@ -151,6 +162,8 @@ class WarmupSettings:
 
     steps: int
     batch_size: int = 32
+    episodes: int = 0
+    """Different solved episodes; 0 for new ones in every step."""
     learning_rate: float = 1e-3
     rate_steps: int = 30
     """Steps over which the rate rises: without them the tiny model stays at chance."""
@@ -165,6 +178,7 @@ def warm_up(
     args: TrainingArguments,
     banned_token_ids: Sequence[int],
     resume: str | bool | None = None,
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> WarmupTrainer:
     """Train on solved episodes and return the trainer, whose model is the one that was given.
 
@@ -176,9 +190,11 @@ def warm_up(
         args: The run's arguments; precision, logging, seed and output folder are taken from them.
         banned_token_ids: Left out of the softmax, as in rollouts.
         resume: A checkpoint to go on from.
+        callbacks: Of transformers' Trainer.
     """
     world = args.world_size
-    episodes = ExpertEpisodes(tasks, renderer, settings.steps * settings.batch_size * world)
+    count = settings.steps * settings.batch_size * world
+    episodes = ExpertEpisodes(tasks, renderer, count, settings.episodes)
     own = TrainingArguments(
         output_dir=str(Path(args.output_dir or "runs") / "warmup"),
         max_steps=settings.steps,
@@ -201,7 +217,12 @@ def warm_up(
         dataloader_pin_memory=args.dataloader_pin_memory,
     )
     trainer = WarmupTrainer(
-        model, renderer, banned_token_ids=banned_token_ids, args=own, train_dataset=episodes
+        model,
+        renderer,
+        banned_token_ids=banned_token_ids,
+        args=own,
+        train_dataset=episodes,
+        callbacks=list(callbacks),
     )
     try:
         trainer.train(resume_from_checkpoint=resume)
