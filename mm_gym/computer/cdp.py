@@ -179,6 +179,11 @@ class Connection:
         """Why the connection is gone, or None while it stands."""
         return self._lost.result() if self._lost is not None and self._lost.done() else None
 
+    @property
+    def waiting(self) -> int:
+        """Calls without an answer yet."""
+        return len(self._pending)
+
     def listen(self, session: str | None, listener: Listener | None) -> None:
         """Send a session's events (None: the browser's own) to `listener`; None stops that."""
         if listener is None:

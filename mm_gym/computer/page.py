@@ -297,13 +297,15 @@ class Page:
             needs_frame: Moves and wheel turns wait for a frame in fast mode; the rest does not.
         """
         pending = set(futures)
-        end, patience = asyncio.get_running_loop().time() + self.spec.deadline, _PATIENCE
+        end = asyncio.get_running_loop().time() + self.spec.deadline
+        # on a busy machine everything takes longer, and more frames only make it busier
+        patience = _PATIENCE * max(1, self.browser.connection.waiting)
         while pending:
             if self.browser.fast and needs_frame:
                 await self.frame()
             needs_frame = True  # what still waits after a while may wait for a frame
             _, pending = await asyncio.wait(pending, timeout=patience)
-            patience = min(2 * patience, 0.2)  # on a busy machine more frames only make it busier
+            patience = max(patience, min(2 * patience, 0.2))
             if pending and asyncio.get_running_loop().time() > end:
                 raise BrowserLost(f"{what} was not taken in within {self.spec.deadline:g} s")
         for future in futures:

@@ -87,14 +87,9 @@ class Pool:
             EnvironmentFailure: No browser starts, or the page does not load; kind "browser".
         """
         page = self._pop(found, spec)
-        if page is None and (page := self._pop(found, spec.blank)) is not None:
-            try:
-                await page.load(spec)
-            except (BrowserLost, PageLost, CDPError) as error:
-                if isinstance(error, BrowserLost):
-                    page.browser.kill()
-                self.release(page)
-                page = None
+        if page is None:
+            blank = self._pop(found, spec.blank)
+            page = await self._loaded(blank, spec) if blank else None
         page = page or await self._open(found, spec)
         self._prepare()
         return page
@@ -138,6 +133,17 @@ class Pool:
             self.release(page)
         return None
 
+    async def _loaded(self, page: Page, spec: PageSpec) -> Page | None:
+        """A blank page with the spec on it; None when that failed."""
+        try:
+            await page.load(spec)
+        except (BrowserLost, PageLost, CDPError) as error:
+            if isinstance(error, BrowserLost):
+                page.browser.kill()
+            self.release(page)
+            return None
+        return page
+
     async def _close_page(self, page: Page) -> None:
         await self.quiet.wait(CLOSING_SECONDS)
         await page.close()
@@ -165,7 +171,10 @@ class Pool:
                     page = await self._open(*lacking, self.quiet.wait)
                 except EnvironmentFailure:
                     return  # whoever needs the page opens it and gets the failure
-                self._ready.setdefault(lacking, deque()).append(page)
+                if lacking in self._wanted():
+                    self._ready.setdefault(lacking, deque()).append(page)
+                else:  # its last user left meanwhile
+                    self.release(page)
 
     def _lacking(self) -> tuple[Found, PageSpec] | None:
         for key, count in self._wanted().items():

@@ -139,6 +139,13 @@ def test_after_a_mistake_the_rest_of_a_response_is_not_carried_out(env: Computer
     assert env._screen.evaluate("app.getState().good") == 1
 
 
+def test_a_dialog_amid_a_response_is_told(env: ComputerUseEnv) -> None:
+    env.reset(seed=0)
+    env._screen.evaluate("good.addEventListener('click', () => alert('first')), 0")
+    observation = env.step(GOOD + hud(a.Move(200, 200)))[0]
+    assert "'first'" in observation["text"]
+
+
 @pytest.mark.parametrize("text", ["", "click the good button", "<tool_call>{", GOOD.replace("click", "fly")])
 def test_a_malformed_response_gets_a_text_and_no_picture(env: ComputerUseEnv, text: str) -> None:
     env.reset(seed=0)
