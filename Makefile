@@ -3,6 +3,7 @@
 #   make test         the test suite            make test-slow   the full counts
 #   make lint         ruff and mypy             make bench       speed, as ratios against the peers
 #   make docs         the documentation site    make notebooks   run the notebooks anew, keep their outputs
+#   make walk         a newcomer's first commands, timed
 # Choose the interpreter with PYTHON=python3.12, the torch build with TORCH="torch==... torchvision==...".
 
 PYTHON ?= python3
@@ -15,7 +16,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: quickstart test test-slow lint bench docs notebooks browser clean
+.PHONY: quickstart test test-slow lint bench docs notebooks walk browser clean
 
 quickstart: $(VENV)/.train
 	$(VENV)/bin/accelerate launch --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no \
@@ -42,6 +43,10 @@ docs: $(VENV)/.test
 
 notebooks: $(VENV)/.test browser
 	$(PY) notebooks/run.py
+
+# a fresh clone and a fresh environment, in a folder of their own; writes the times into docs/walk.md
+walk:
+	$(PYTHON) docs/walk.py
 
 browser: $(VENV)/.test
 	@$(PY) .ci/install_browser.py

@@ -35,18 +35,18 @@ def execute(path: Path, folder: Path, *, timeout: int = 300) -> nbformat.Noteboo
         nbclient.exceptions.CellExecutionError: A cell failed; the text holds the cell and the traceback.
     """
     notebook = nbformat.read(path, as_version=4)
-    root = str(FOLDER.parent)
-    kept = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([root, kept] if kept else [root])
-    try:
-        client = NotebookClient(notebook, timeout=timeout, resources={"metadata": {"path": str(folder)}})
-        client.execute()
-    finally:
-        if kept is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = kept
+    client = NotebookClient(notebook, timeout=timeout, resources={"metadata": {"path": str(folder)}})
+    client.execute(env=environment())
     return tidy(notebook)
+
+
+def environment() -> dict[str, str]:
+    """Of the kernel: as in an activated environment, at the root of the checkout."""
+    first = {"PATH": str(Path(sys.executable).parent), "PYTHONPATH": str(FOLDER.parent)}
+    joined = {
+        name: os.pathsep.join(filter(None, [path, os.environ.get(name)])) for name, path in first.items()
+    }
+    return {**os.environ, **joined}
 
 
 def tidy(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import json
 import os
@@ -15,11 +16,13 @@ from types import CodeType
 
 import gymnasium
 import pytest
+from typer.testing import CliRunner
 
 import mm_gym
 
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ENVIRONMENTS = sorted((ROOT / "docs/environments").glob("*.md"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -75,10 +78,10 @@ def an_app() -> dict[str, object]:
 
 
 PREPARED = {
-    "rollouts.md": a_model,
-    "trajectories.md": some_trajectories,
-    "mcp.md": a_taskset,
-    "computer_tasks.md": an_app,
+    "docs/rollouts.md": a_model,
+    "docs/trajectories.md": some_trajectories,
+    "docs/mcp.md": a_taskset,
+    "docs/computer_tasks.md": an_app,
 }
 
 
@@ -94,7 +97,7 @@ def test_python_of_a_page_runs_and_prints_what_the_page_says(page: Path, tmp_pat
     """Blocks of a page share a namespace; a `text` block after one is what it prints."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configs").symlink_to(ROOT / "configs")
-    namespace: dict[str, object] = {"__name__": "page", **PREPARED.get(page.name, dict)()}
+    namespace: dict[str, object] = {"__name__": "page", **PREPARED.get(name(page), dict)()}
     blocks = fences(page)
     for i, (language, code) in enumerate(blocks):
         if language != "python":
@@ -114,6 +117,87 @@ def test_links_and_files_that_a_page_names_are_there(page: Path):
     named = re.findall(r"(?<![\w/.])((?:configs|train|docs|notebooks)/[\w/.-]+\.(?:yaml|py|md|ipynb))", text)
     missing += [path for path in named if not (ROOT / path).exists()]
     assert missing == []
+
+
+def raised_text() -> str:
+    """All text of our code, with each value that is put into a message as NUL."""
+    files = [path for folder in ("mm_gym", "agents", "train") for path in (ROOT / folder).rglob("*.py")]
+    code = "".join(path.read_text(encoding="utf-8") for path in files)
+    joined = re.sub(r'"\s*\n\s*f?"', "", code).replace("`", "")
+    return re.sub(r"\{[^{}\n]*\}", "\0", joined)
+
+
+FOREIGN = ("No module named", "make_vec(", "ConnectionResetError", "two processes were asked for")
+"""Messages of other packages, and symptoms without one."""
+
+
+def test_messages_that_troubleshooting_explains_are_still_ours():
+    page = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
+    messages = [line.split("|")[1].strip() for line in page.splitlines() if line.startswith("| ")][1:]
+    ours = [m.strip("`") for m in messages if m.startswith("`") and not m.strip("`").startswith(FOREIGN)]
+    code, gone = raised_text(), []
+    for message in ours:
+        parts = re.split(r"\.\.\.|\b[NM]\b|'[^']*'|/\S+", message.split("`")[0])
+        pattern = ".{0,80}?".join(re.escape(part.strip()) for part in parts if part.strip())
+        if not pattern or not re.search(pattern, code, re.DOTALL):
+            gone.append(message)
+    assert gone == []
+    assert len(ours) > 15
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """docs/tables.py."""
+    spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "docs/tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_tables_of_the_docs_are_fresh(tables):
+    stale = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        if tables.written(text) != text:
+            stale.append(name(page))
+    assert stale == [], "run `python docs/tables.py`"
+
+
+def test_every_environment_has_a_page_with_options_a_picture_and_a_way_to_play():
+    for env_id in [*mm_gym.registry.IDS, "mm_gym/Judged-v0"]:
+        (page,) = [p for p in ENVIRONMENTS if env_id in p.read_text() and p.stem != "index"][:1]
+        text = page.read_text(encoding="utf-8")
+        assert "<!-- options " in text
+        assert re.search(r"!\[.+\]\(\.\./images/environments/\w+\.png\)", text)
+        assert "mm-gym play " in text
+
+
+def test_the_number_of_families_that_the_page_names_is_right():
+    from mm_gym.geo3k.generator import FAMILIES
+
+    assert f"{len(FAMILIES)} families" in (ROOT / "docs/environments/geo3k.md").read_text()
+
+
+def plays() -> list[str]:
+    return [
+        line.strip()
+        for page in ENVIRONMENTS
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("mm-gym play ")
+    ]
+
+
+@pytest.mark.parametrize("command", plays())
+def test_what_pages_say_to_play_can_be_played(command: str):
+    from mm_gym.cli import build
+
+    result = CliRunner().invoke(build(), [*shlex.split(command)[1:], "--expert"])
+    if isinstance(result.exception, gymnasium.error.DependencyNotInstalled):
+        pytest.skip(str(result.exception))
+    assert result.exit_code == 0, result.output
+    assert "solved, return 1" in result.output
 
 
 @pytest.mark.train
