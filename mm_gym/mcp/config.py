@@ -41,6 +41,8 @@ class ParserConfig:
     """"xml" (calls in `<tool>` tags) or "hermes" (native JSON calls with the tools' schemas)."""
     max_calls: int = 1
     """Calls of one response that are run; the rest is counted and named to the agent."""
+    list_tools: bool = True
+    """Offer the tools with their schemas ("hermes"). False where the system prompt says enough of them."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,9 @@ class Limits:
     message_bytes: int = 32 << 20
     """Largest message from a server."""
     image_pixels: int = 16 << 20
-    """Largest picture, width times height."""
+    """Most pixels of one result's pictures together."""
     text_chars: int = 20_000
-    """Longest text of one result that the agent sees; the rest is cut and said."""
+    """Longest text of one result, all its texts together, that the agent sees; the rest is cut and said."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ class _Reader(ActionReader):
         )
 
     def _parser(self) -> ParserConfig:
-        keys = ("use_thinking", "xml_weight", "action_weight", "format", "max_calls")
+        keys = ("use_thinking", "xml_weight", "action_weight", "format", "max_calls", "list_tools")
         parser = self.section("parser", keys)
         form = self.choice(parser, ("parser", "format"), ("xml", "hermes"), "xml")
         result = ParserConfig(
@@ -184,6 +186,7 @@ class _Reader(ActionReader):
             self.number(parser, ("parser", "action_weight"), float, 0.4, low=0),
             form,
             self.number(parser, ("parser", "max_calls"), int, 1, low=1),
+            self.value(parser, ("parser", "list_tools"), bool, True),
         )
         if result.xml_weight + result.action_weight <= 0:
             raise self.document.error(("parser",), "xml_weight and action_weight are both 0")

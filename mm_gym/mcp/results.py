@@ -28,6 +28,9 @@ from mm_gym.text import scalar_text
 # C0 and C1 controls but tab and line breaks, and what turns the writing direction round
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
+MAX_BLOCKS = 1_000
+"""Most parts of one result."""
+
 
 @dataclass(frozen=True)
 class ToolResult:
@@ -40,6 +43,8 @@ class ToolResult:
     """`structuredContent`, {} where there is none."""
     mime_types: tuple[str, ...] = ()
     """Of the pictures, as their bytes say."""
+    structured_text: str = ""
+    """`structured` as JSON, where there is no other content: cleaned and cut as any text."""
 
     @property
     def text(self) -> str:
@@ -78,70 +83,97 @@ def read_result(raw: Any, limits: Limits, secrets: tuple[str, ...] = ()) -> Tool
         secrets: Resolved values that must not reach a record; each becomes `***`.
 
     Raises:
-        EnvironmentFailure: A picture is broken or too large.
+        EnvironmentFailure: A picture is broken, or the result has too many pixels or parts.
     """
-    content: list[str | np.ndarray] = []
-    mime_types: list[str] = []
-    for block in raw.content:
+    if len(raw.content) > MAX_BLOCKS:
+        raise EnvironmentFailure(
+            f"the server sent a result of {len(raw.content)} parts, above {MAX_BLOCKS}", kind="server"
+        )
+    reader = _BlockReader(limits, secrets)
+    content = tuple(reader.read(block) for block in raw.content)
+    structured = raw.structured_content if isinstance(raw.structured_content, dict) else {}
+    as_text = ""
+    if structured and not content:
+        as_text = reader.text(json.dumps(structured, ensure_ascii=False))
+    return ToolResult(content, bool(raw.is_error), structured, tuple(reader.mime_types), as_text)
+
+
+class _BlockReader:
+    """Reads the parts of one result, which share its limits."""
+
+    def __init__(self, limits: Limits, secrets: tuple[str, ...]) -> None:
+        self.mime_types: list[str] = []
+        self._limits = limits
+        self._secrets = secrets
+        self._pixels = 0
+        self._characters = limits.text_chars
+        """Left for further texts."""
+
+    def read(self, block: Any) -> str | np.ndarray:
         kind = getattr(block, "type", "")
         if kind == "text":
-            content.append(_cut(_redact(clean(block.text), secrets), limits.text_chars))
-        elif kind == "image":
-            picture, mime = decode_image(block.data, limits)
-            content.append(picture)
-            mime_types.append(mime)
-        else:
-            content.append(_other(kind, block, limits, secrets))
-    structured = raw.structured_content if isinstance(raw.structured_content, dict) else {}
-    return ToolResult(tuple(content), bool(raw.is_error), structured, tuple(mime_types))
+            return self.text(block.text)
+        if kind == "image":
+            return self._picture(block.data)
+        return self._other(kind, block)
+
+    def text(self, text: str) -> str:
+        """Cleaned, without secrets, cut where the result's texts together are too long."""
+        text = self._redact(clean(text))
+        kept, left_out = text[: self._characters], len(text) - self._characters
+        self._characters -= len(kept)
+        return text if left_out <= 0 else f"{kept}\n[{left_out} more characters left out]".lstrip("\n")
+
+    def _picture(self, data: str | bytes) -> np.ndarray:
+        picture, mime_type, self._pixels = decode_image(data, self._limits, self._pixels)
+        self.mime_types.append(mime_type)
+        return picture
+
+    def _other(self, kind: str, block: Any) -> str | np.ndarray:
+        """Resources, links and audio: as a picture or text where they are one, else named."""
+        if kind == "resource":
+            resource = block.resource
+            text = getattr(resource, "text", None)
+            if text is not None:
+                return self.text(text)
+            if str(getattr(resource, "mime_type", "") or "").startswith("image/"):
+                return self._picture(resource.blob)
+        uri = getattr(block, "uri", "") or getattr(getattr(block, "resource", None), "uri", "")
+        return f"[{clean(str(kind))[:40]} {self._redact(clean(str(uri)))[:200]}]".replace(" ]", "]")
+
+    def _redact(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
 
 
-def decode_image(data: str | bytes, limits: Limits) -> tuple[np.ndarray, str]:
-    """A picture from base64, and its real mime type (what the server says may be wrong).
+def decode_image(data: str | bytes, limits: Limits, pixels: int = 0) -> tuple[np.ndarray, str, int]:
+    """A picture from base64, its real mime type (what the server says may be wrong), and pixels so far.
+
+    Args:
+        data: Base64.
+        limits: With `image_pixels`.
+        pixels: Of the pictures before it in the same result.
 
     Raises:
-        EnvironmentFailure: It is no picture, or larger than `limits.image_pixels`.
+        EnvironmentFailure: It is no picture, or more than `limits.image_pixels` with those before it.
     """
     try:
         image = Image.open(io.BytesIO(base64.b64decode(data)), formats=("PNG", "JPEG", "GIF", "WEBP", "BMP"))
         width, height = image.size
-        if width * height > limits.image_pixels:
+        if pixels + width * height > limits.image_pixels:
+            before = f" after others of {pixels} pixels" * bool(pixels)
             raise EnvironmentFailure(
-                f"the server sent a picture of {width}x{height}, above limits.image_pixels = "
+                f"the server sent a picture of {width}x{height}{before}, above limits.image_pixels = "
                 f"{limits.image_pixels}",
                 kind="server",
             )
-        mime = Image.MIME.get(image.format or "", "image/png")
-        return rgb(image), mime
+        mime_type = Image.MIME.get(image.format or "", "image/png")
+        return rgb(image), mime_type, pixels + width * height
     except (OSError, ValueError, SyntaxError, binascii.Error, Image.DecompressionBombError) as error:
         raise EnvironmentFailure(
             f"the server sent a picture that does not decode: {error}", kind="server"
         ) from error
-
-
-def _other(kind: str, block: Any, limits: Limits, secrets: tuple[str, ...]) -> str | np.ndarray:
-    """Resources, links and audio: as a picture or text where they are one, else named."""
-    if kind == "resource":
-        resource = block.resource
-        text = getattr(resource, "text", None)
-        if text is not None:
-            return _cut(_redact(clean(text), secrets), limits.text_chars)
-        if str(getattr(resource, "mime_type", "") or "").startswith("image/"):
-            return decode_image(resource.blob, limits)[0]
-    uri = getattr(block, "uri", "") or getattr(getattr(block, "resource", None), "uri", "")
-    return f"[{clean(str(kind))[:40]} {_redact(clean(str(uri)), secrets)[:200]}]".replace(" ]", "]")
-
-
-def _cut(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    return f"{text[:limit]}\n[{len(text) - limit} more characters left out]"
-
-
-def _redact(text: str, secrets: tuple[str, ...]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "***")
-    return text
 
 
 # -- grades -------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ Knows texts and pictures; no servers, no scores.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -53,11 +52,11 @@ class Wording:
     def result(self, result: ToolResult) -> Parts:
         """What the agent sees of a result: all of it in order; in hud-vf-gym the last image or text."""
         if not self._config.compat:
-            content: Parts = list(result.content) or _structured_text(result)
+            content = _content(result)
             return content if self._native else ["<result>\n", *merged(content, "\n"), "\n</result>"]
         if result.images:
             return [result.images[-1]]
-        texts = result.texts or [str(part) for part in _structured_text(result)]
+        texts = [part for part in _content(result) if isinstance(part, str)]
         return [f"<result>\n{texts[-1] if texts else ''}\n</result>"]
 
     def as_messages(self, sections: Sequence[tuple[str, Parts]]) -> list[messages.Message]:
@@ -82,5 +81,5 @@ def merged(parts: Sequence[str | np.ndarray], separator: str) -> Parts:
     return joined
 
 
-def _structured_text(result: ToolResult) -> Parts:
-    return [json.dumps(dict(result.structured), ensure_ascii=False)] if result.structured else []
+def _content(result: ToolResult) -> Parts:
+    return list(result.content) or [result.structured_text] * bool(result.structured_text)

@@ -1,7 +1,8 @@
 """An MCP server over stdio, written on bare lines, that misbehaves as its environment says.
 
 `ACT` names what its tool `act` does: echo, say (`SAY`), die, hang, flood, garbage, line (endless), bomb (a
-picture of 25 million pixels in 70 bytes), broken_picture, big (`BYTES` of text), internal, malformed. `GRADE`
+picture of 25 million pixels in 70 bytes), parts (two thousand texts), deep
+(lists in lists without end), broken_picture, big (`BYTES` of text), internal, malformed. `GRADE`
 is its evaluation's JSON, `PIDS` a file that gets its process id, `CHILD` makes it start a child that ignores
 signals, `LISTED` is JSON of further tools, `START` makes it die or hang at once. Not a test module.
 """
@@ -69,6 +70,10 @@ def act(arguments):
             write(b"x" * 65_536)
     elif kind == "bomb":
         return picture(png(5_000, 5_000))
+    elif kind == "parts":
+        return {"content": text("so").get("content") * 2_000, "isError": False}
+    elif kind == "deep":
+        return b'{"content": [], "structuredContent": {"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
     elif kind == "broken_picture":
         return picture(b"\x89PNG\r\n\x1a\nnothing more")
     elif kind == "big":
@@ -120,6 +125,9 @@ def main():
         reply = {"jsonrpc": "2.0", "id": message["id"]}
         try:
             result = answer(message["method"], message.get("params") or {})
+            if isinstance(result, bytes):
+                write(b'{"jsonrpc": "2.0", "id": %d, "result": %s}\n' % (message["id"], result))
+                continue
             if result is None:
                 reply["error"] = {"code": -32601, "message": "no such method"}
             else:

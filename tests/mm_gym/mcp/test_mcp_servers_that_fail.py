@@ -54,6 +54,8 @@ def environment(row: dict[str, Any], **config: Any) -> Any:
         ("garbage", "server", "lines to stdout that are no messages"),
         ("line", "server", "message of more than 1000000 bytes"),
         ("bomb", "server", "picture of 5000x5000"),
+        ("parts", "server", "a result of 2000 parts"),
+        ("deep", "timeout", "no answer to 'act' within 3 s"),
         ("broken_picture", "server", "picture that does not decode"),
         ("internal", "server", "internal error in 'act': boom"),
         ("malformed", "server", "broke during 'act'"),

@@ -287,6 +287,33 @@ def test_texts_and_pictures_keep_their_order_and_real_types() -> None:
     assert (result.is_error, result.structured) == (False, {})
 
 
+def test_the_texts_of_a_result_share_one_limit() -> None:
+    blocks = [SimpleNamespace(type="text", text=text) for text in ("abcd", "efgh", "ij")]
+    raw = SimpleNamespace(content=blocks, is_error=False, structured_content=None)
+    assert read_result(raw, Limits(text_chars=6)).texts == [
+        "abcd",
+        "ef\n[2 more characters left out]",
+        "[2 more characters left out]",
+    ]
+
+
+def test_the_pictures_of_a_result_share_one_limit() -> None:
+    raw = SimpleNamespace(
+        content=[image_block("image/png", "PNG")] * 3, is_error=False, structured_content=None
+    )
+    assert len(read_result(raw, Limits(image_pixels=36)).images) == 3
+    with pytest.raises(mm_gym.EnvironmentFailure, match="4x3 after others of 24 pixels"):
+        read_result(raw, Limits(image_pixels=35))
+
+
+def test_structured_content_alone_is_a_text_like_any_other() -> None:
+    raw = SimpleNamespace(content=[], is_error=False, structured_content={"key": "s3cret\x9b", "x": "y" * 99})
+    result = read_result(raw, Limits(text_chars=30), ("s3cret",))
+    assert result.structured_text.startswith('{"key": "***\ufffd", "x": "yy')
+    assert result.structured_text.endswith("more characters left out]")
+    assert not result.content
+
+
 def test_other_picture_formats_are_refused() -> None:
     block = SimpleNamespace(type="image", data=base64.b64encode(b"%!PS-Adobe-3.0 EPSF\n").decode())
     with pytest.raises(mm_gym.EnvironmentFailure, match="does not decode"):
