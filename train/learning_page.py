@@ -77,13 +77,14 @@ ABOUT = {
         "picture is right once in five",
     ),
     "screens": About(
-        "Click a button that jumps (`mm_gym/ComputerUse-v0`, task `target/follow`)",
-        "A page in a real Chromium, 96 x 96 pixels, shows a button in one of nine places. Once clicked, it "
-        "jumps to another, and is to be clicked there. A click is a tool call with pixels; there are two turns.",
-        blank=1 / 72,
-        later_blank=1 / 8,
-        why="the first place is one of nine, the second one of the other eight: without pictures 1 in 9 x 8, with "
-        "the first picture alone 1 in 8",
+        "Press a button that jumps (`mm_gym/ComputerUse-v0`, page and task in `configs/learning/jump`)",
+        "A page in a real Chromium, 96 x 96 pixels, shows a button in one of nine places. Pressed, it jumps to "
+        "another, three times in all; a click beside it ends the episode. The policy writes the pixel to click.",
+        blank=1 / 576,
+        later_blank=1 / 64,
+        why="the first place is one of nine, the next two are each one of the other eight; there are three "
+        "turns, so nobody clicks twice for one press. Without pictures that is 1 in 9 x 8 x 8, with the first "
+        "picture 1 in 8 x 8",
     ),
 }
 
