@@ -126,8 +126,8 @@ class CallReader:
         return list(dict.fromkeys((*self.actions, *self.tools, *done)))
 
     def schemas(self) -> list[dict[str, Any]]:
-        """Function tools for chat templates; empty in the tag form, whose tools the system prompt tells."""
-        if not self.native:
+        """Function tools for chat templates; empty where the system prompt tells them, as in the tag form."""
+        if not self.native or not self.config.parser.list_tools:
             return []
         offered = [
             _function(action.name, action.description or f"Calls {action.tool}.", action.schema)

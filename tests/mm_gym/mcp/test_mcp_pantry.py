@@ -34,6 +34,16 @@ def test_the_solver_looks_up_and_answers():
     env.close()
 
 
+def test_schemas_are_left_out_where_the_configuration_says_so_and_calls_run_all_the_same():
+    env = make()
+    _, info = env.reset(seed=0)
+    assert info["tools"] == []
+    assert "look_up" in info["system_prompt"]
+    _, _, _, _, info = env.step(call("look_up", thing=info["task"].prompt.split()[2]))
+    assert info["tool_calls"][0]["status"] == "ok"
+    env.close()
+
+
 def test_a_wrong_answer_earns_what_its_calls_are_worth_and_no_more():
     env = make()
     env.reset(seed=0)
