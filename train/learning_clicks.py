@@ -14,7 +14,7 @@ from mm_gym.computer.dialects.base import pixels
 from mm_gym.tool_calls import ToolCall, ToolParse
 from mm_gym.tools import Tool
 
-_POINT = re.compile(r"\s*(\d{1,4}),(\d{1,4})\s*")
+_POINT = re.compile(r"\s*([0-9]{1,4}),([0-9]{1,4})\s*")
 
 
 class Clicks(Dialect):

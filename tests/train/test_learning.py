@@ -9,14 +9,19 @@ import gymnasium
 import numpy as np
 import pytest
 import yaml
+from transformers import AutoProcessor
 from trl import ModelConfig, TrlParser
 
+from agents.chat import ChatRenderer
 from train.arguments import GymGRPOConfig, ScriptArguments
 from train.learning import RECIPES, VARIANTS, Job, jobs_of, run_all
+from train.learning_clicks import Clicks
 from train.learning_mask import UnmaskedTrainer, unmasked
 from train.learning_page import ABOUT, write_page
 from train.learning_views import UNSEEN
 from train.rollouts import RolloutConfig
+from train.tasks import WARMUP, TaskSource
+from train.warmup import ExpertEpisodes
 
 pytestmark = pytest.mark.train
 
@@ -65,6 +70,23 @@ def test_the_wrong_mask_covers_what_follows_the_prompt_but_ids_without_probabili
         assert sum(row.mask) > sampled or len(row.trajectory.turns) == 1
 
 
+def test_few_solved_episodes_are_made_once_and_taken_in_turn(tiny_folder):
+    renderer = ChatRenderer(AutoProcessor.from_pretrained(tiny_folder))
+    tasks = TaskSource({"id": "mm_gym/Pointing-v0", "kwargs": {"tasks": ["zoom"]}}, stream=WARMUP)
+    episodes = ExpertEpisodes(tasks, renderer, count=6, different=2)
+    taken = [episodes[index] for index in range(6)]
+    episodes.close()
+    assert [id(t) for t in taken] == [id(taken[0]), id(taken[1])] * 3
+    assert taken[0].token_ids != taken[1].token_ids
+
+
+@pytest.mark.parametrize("response", ["", "17", "17,80,3", "-1,5", "x,y", "click 17,80", "１,２", "9" * 99])
+def test_what_is_no_click_gets_a_short_answer(response):
+    parsed = Clicks().parse(response)
+    assert not parsed.calls
+    assert parsed.error == "write x,y"
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_recipes_give_every_variant_real_arguments(recipe, tmp_path):
     plain = yaml.safe_load((ROOT / f"configs/learning/{recipe}.yaml").read_text())
@@ -87,10 +109,13 @@ def test_recipes_give_every_variant_real_arguments(recipe, tmp_path):
 @pytest.mark.timeout(300)
 def test_a_real_run_is_recorded_not_repeated_and_written_into_the_page(tmp_path, capsys):
     jobs = [Job("pointing", VARIANTS[0], tmp_path / "runs" / "seed-0")]
-    short = "--expert_steps 2 --expert_batch_size 4 --max_steps 2 --per_device_train_batch_size 8"
-    short += " --eval_episodes 8 --logging_steps 1 --save_strategy no"
+    short = "--expert_steps 9 --expert_until 0 --expert_batch_size 4 --max_steps 2"
+    short += " --per_device_train_batch_size 8 --eval_episodes 8 --logging_steps 1 --save_strategy no"
     failed = run_all(jobs, 1, *short.split())
-    assert not failed, (jobs[0].folder / "run.log").read_text()[-3000:]
+    log = (jobs[0].folder / "run.log").read_text()
+    assert not failed, log[-3000:]
+    assert "warm-up, step 4: success" in log  # which was enough
+    assert "warm-up, step 8" not in log
     record = jobs[0].record
     assert record["starts"] == 1
     assert record["seconds"] > 1
