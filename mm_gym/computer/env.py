@@ -39,7 +39,7 @@ class ComputerUseEnv(ScreenEnv):
         tasks: Several, to draw from by seed; default all that fit `tags`, `level` and the screen.
         tags: Only tasks with at least one of these (see `mm_gym.computer.tasks.TAGS`).
         level: Difficulty, 1 the easiest; default drawn from the task's levels.
-        apps: Folders of further apps; see docs/computer_tasks.md. Their `app.py` is trusted and runs.
+        apps: Folders of further apps; see docs/apps.md. An `app.py` in them is trusted and runs.
         screen_size: (width, height) in pixels.
         max_turns: The environment's own cap.
         **screen: The rest, see `ScreenEnv`.
@@ -145,4 +145,4 @@ class ComputerUseEnv(ScreenEnv):
 
     def solver(self, page: PageQuery) -> Iterator[Action] | None:
         assert self._instance is not None
-        return self._instance.solve(page)
+        return self._instance.solve(page) if self._instance.solve else None

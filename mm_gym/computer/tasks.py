@@ -4,7 +4,9 @@ An app is a folder, ours under `mm_gym/computer/apps/<app>/` or anybody's anywhe
 
     <app>/index.html    the page; its css, js and pictures lie beside it. No network, no wall clock,
                         no `Math.random` for content: everything that varies comes in as state.
-    <app>/app.py        defines `TASKS: list[TaskSpec]`; trusted Python, written by the task's author.
+    <app>/tasks.yaml    its tasks as data, see docs/apps.md; nothing in it is run as code
+    <app>/app.py        tasks that need code: defines `TASKS: list[TaskSpec]`, and `SCENES` that tasks.yaml may
+                        name; trusted Python, written by the task's author. One of the two files is enough.
 
 The page and the environment meet in two places:
 
@@ -38,9 +40,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -133,8 +136,8 @@ class Instance:
     check: Callable[[Any, str | None], Verdict]
     """`check(state, answer)`: the verdict on `window.app.getState()` and the agent's answer (None before
     it answered)."""
-    solve: Callable[[PageQuery], Iterator[Action]]
-    """A solver; see the module's docstring."""
+    solve: Callable[[PageQuery], Iterator[Action]] | None
+    """A solver; see the module's docstring. None where there is none: no warm-up, no baseline."""
     ends_on_success: bool = True
     """False where success must be confirmed by the agent (it answers or terminates)."""
     now: str = "2026-03-10T09:00:00Z"
@@ -239,24 +242,30 @@ BUILTIN = Path(__file__).parent / "apps"
 
 def builtin_apps() -> list[App]:
     """The apps of this package, by name."""
-    return [load_app(folder) for folder in sorted(BUILTIN.iterdir()) if (folder / "app.py").is_file()]
+    return [load_app(folder) for folder in sorted(BUILTIN.iterdir()) if (folder / "index.html").is_file()]
 
 
 def load_app(folder: str | Path) -> App:
-    """Read an app folder. Its `app.py` is trusted Python and runs.
+    """Read an app folder. Its `app.py`, if it has one, is trusted Python and runs.
 
     Raises:
         ValueError: The folder does not hold an app, or a task in it is not well formed.
     """
     folder = Path(folder).resolve()
-    if not (folder / "app.py").is_file():
-        raise ValueError(f"{folder} is not an app: it has no app.py with TASKS (see docs/computer_tasks.md)")
-    tasks = tuple(_load_python(folder))
+    code, file = (folder / name for name in ("app.py", "tasks.yaml"))
+    if not (code.is_file() or file.is_file()):
+        raise ValueError(f"{folder} is not an app: it has neither tasks.yaml nor app.py (see docs/apps.md)")
+    module = _load_python(folder) if code.is_file() else None
+    tasks = tuple(getattr(module, "TASKS", ()))
+    if file.is_file():
+        from mm_gym.computer.task_file import read_tasks
+
+        tasks = (*read_tasks(file, getattr(module, "SCENES", {})), *tasks)
     _check_tasks(folder, tasks)
     return App(folder.name, folder, tasks)
 
 
-def _load_python(folder: Path) -> Iterable[TaskSpec]:
+def _load_python(folder: Path) -> ModuleType:
     builtin = folder.parent == BUILTIN
     name = (
         f"mm_gym.computer.apps.{folder.name}.app"
@@ -264,7 +273,7 @@ def _load_python(folder: Path) -> Iterable[TaskSpec]:
         else f"_mm_gym_app_{folder.name}_{abs(hash(folder))}"
     )
     if name in sys.modules:
-        return sys.modules[name].TASKS
+        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, folder / "app.py")
     assert spec is not None
     assert spec.loader is not None
@@ -272,7 +281,7 @@ def _load_python(folder: Path) -> Iterable[TaskSpec]:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-        return module.TASKS
+        return module
     except BaseException:
         del sys.modules[name]
         raise

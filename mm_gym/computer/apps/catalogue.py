@@ -2,7 +2,7 @@
 
     python -m mm_gym.computer.apps.catalogue docs
 
-writes `apps.md` and `images/apps/<app>.png`. What it says is read from the apps themselves.
+writes the end of `apps.md` and `images/apps/<app>.png`. What it says is read from the apps themselves.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ SEED = 3
 SIZES = {"target": (160, 160)}
 """Screens for the pictures, where they are not 640 x 480."""
 
+MARK = "<!-- what follows is written by `python -m mm_gym.computer.apps.catalogue docs` -->\n"
 HEAD = """\
-# The apps
+## Our apps
 
-`mm_gym/ComputerUse-v0` plays in {apps} small web apps with {tasks} tasks. Every task is made from a seed:
-content, layout, colours, fonts and the goal's wording vary; each has three levels. Success is read from the
-app's state: it must be exactly what was asked for, so that a wrong side effect fails the task. This page is
-written by `python -m mm_gym.computer.apps.catalogue docs`.
+There are {apps} with {tasks} tasks. Every task is made from a seed: content, layout, colours, fonts and the goal's
+wording vary; each has three levels. The app's state must be exactly what was asked for, so that a wrong side
+effect fails the task.
 
 | tag | tasks |
 |---|---|
@@ -34,7 +34,7 @@ written by `python -m mm_gym.computer.apps.catalogue docs`.
 
 
 def page(apps: list[App]) -> str:
-    """The whole page as Markdown."""
+    """The page's part about our apps, as Markdown."""
     specs = [spec for app in apps for spec in app.tasks]
     tags = sorted({tag for spec in specs for tag in spec.tags})
     rows = [f"| {tag} | {sum(tag in spec.tags for spec in specs)} |" for tag in tags]
@@ -47,7 +47,7 @@ def section(app: App) -> str:
     rows = [f"| `{s.full_name}` | {', '.join(s.tags)} | {example(s)} |" for s in app.tasks]
     return "\n".join(
         [
-            f"## {app.name}",
+            f"### {app.name}",
             "",
             f"![{app.name}](images/apps/{app.name}.png)",
             "",
@@ -86,7 +86,9 @@ def pictures(apps: list[App], folder: Path) -> None:
 def main(docs: Path) -> None:
     apps = builtin_apps()
     pictures(apps, docs / "images" / "apps")
-    (docs / "apps.md").write_text(page(apps), encoding="utf-8")
+    place = docs / "apps.md"
+    by_hand, mark, _ = place.read_text(encoding="utf-8").partition(MARK)
+    place.write_text(by_hand + mark + page(apps), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ class Expect:
         wrong = difference(without(self.expected, self.volatile), without(data, self.volatile))
         if wrong is not None:
             return Verdict(reason=wrong)
-        if self.answer is not None and (answer is None or _plain(answer) != _plain(self.answer)):
+        if self.answer is not None and (answer is None or plain(answer) != plain(self.answer)):
             return Verdict(reason=f"answer: expected {self.answer!r}, got {answer!r}")
         return Verdict(success=True, reason="as asked")
 
@@ -152,5 +152,6 @@ def _names(collection: Any) -> set[str]:
     return set(collection) if isinstance(collection, dict) else {item["id"] for item in collection}
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """A text as answers are compared: without case and outer or double spaces."""
     return " ".join(text.split()).casefold()

@@ -146,7 +146,7 @@ def test_deleting_another_mail_too_fails(stage):
     instance = instance_of("mail/delete", 4, 1)
     stage.show(SPECS["mail/delete"], instance)
     before = {m["id"]: m["folder"] for m in instance.state["data"]["mails"]}
-    right = next(m["id"] for m in instance.check.expected["mails"] if m["folder"] == "trash")
+    right = next(m["id"] for m in instance.check.expect.expected["mails"] if m["folder"] == "trash")
     other = next(k for k in before if k != right)
     query = Query(stage.screen, stage.size, "window.app.getState()")
     outcome = stage.play(instance, _solve_file(query, (other,), "trash"))

@@ -115,26 +115,6 @@ def _show(page: PageQuery, event_id: str) -> Moves:
 # -- reading and answering -----------------------------------------------------------------------------
 
 
-def delete(rng: Rng, level: int) -> Instance:
-    draft = _week(rng, level)
-    event = pick(rng, draft.after["events"])
-    draft.after["events"].remove(event)
-    goal = phrase(
-        rng,
-        (
-            "Delete the event “{x}”.",
-            "Cancel “{x}”: remove it from the calendar.",
-            "Remove “{x}” from this week.",
-        ),
-        x=event["title"],
-    )
-    return draft.make(goal, partial(_solve_delete, event_id=event["id"]), keeps=("events",))
-
-
-def _solve_delete(page: PageQuery, event_id: str) -> Moves:
-    yield from _solve_open(page, event_id, "delete")
-
-
 def invitation(rng: Rng, level: int) -> Instance:
     draft = _week(rng, level)
     chosen = some(rng, range(len(draft.data["events"])), level)
@@ -337,8 +317,10 @@ def _pick_day(page: PageQuery, day: str) -> Moves:
 
 _task = partial(TaskSpec, app="calendar", min_size=(640, 480))
 
+SCENES = {"week": _week}
+"""What the tasks of tasks.yaml start from."""
+
 TASKS = [
-    _task("delete", generate=delete, tags=("grounding", "scrolling")),
     _task("invitation", generate=invitation, tags=("grounding", "scrolling")),
     _task("when", generate=when, tags=("reading",)),
     _task("drag", generate=drag_event, tags=("drag",)),

@@ -178,25 +178,10 @@ def _solve_assign(page: PageQuery, card_id: str, owner: str, labels: tuple[str, 
     yield from choose(page, "owner", owner)
 
 
-def rename(rng: Rng, level: int) -> Instance:
-    draft = _board(rng, level)
-    card_id, card, _ = _some_card(rng, draft)
-    old, card["title"] = card["title"], f"{pick(rng, VERBS)} {pick(rng, PROJECTS)} again"
-    goal = phrase(
-        rng,
-        ("Rename the card “{old}” to “{new}”.", "Change the title “{old}” to “{new}”."),
-        old=old,
-        new=card["title"],
-    )
-    return draft.make(goal, partial(_solve_rename, card_id=card_id, title=card["title"]))
-
-
-def _solve_rename(page: PageQuery, card_id: str, title: str) -> Moves:
-    yield from _open(page, card_id)
-    yield from write(page, "card-title", title)
-
-
 _task = partial(TaskSpec, app="kanban", min_size=(640, 480))
+
+SCENES = {"board": _board}
+"""What the tasks of tasks.yaml start from."""
 
 TASKS = [
     _task("move", generate=move, tags=("drag",)),
@@ -204,5 +189,4 @@ TASKS = [
     _task("add", generate=add, tags=("forms", "typing")),
     _task("delete", generate=delete, tags=("grounding", "scrolling")),
     _task("assign", generate=assign, tags=("forms",)),
-    _task("rename", generate=rename, tags=("forms", "typing")),
 ]

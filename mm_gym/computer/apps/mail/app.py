@@ -93,38 +93,6 @@ def _open(page: PageQuery, mail_id: str) -> Moves:
 # -- marking and sorting -------------------------------------------------------------------------------
 
 
-def star(rng: Rng, level: int) -> Instance:
-    draft = _mailbox(rng, level)
-    target = pick(rng, draft.after["mails"])
-    target["starred"] = True
-    goal = phrase(
-        rng,
-        (
-            "Star the mail from {who} with the subject “{subject}”.",
-            "Put a star on {who}'s mail “{subject}”.",
-            "Mark “{subject}” (sent by {who}) with a star.",
-        ),
-        **_named(target),
-    )
-    return draft.make(goal, partial(press, k=f"star:{target['id']}", within="list"), volatile=READ)
-
-
-def delete(rng: Rng, level: int) -> Instance:
-    draft = _mailbox(rng, level)
-    target = pick(rng, draft.after["mails"])
-    target["folder"] = "trash"
-    goal = phrase(
-        rng,
-        (
-            "Delete the mail “{subject}” from {who}.",
-            "Move {who}'s mail “{subject}” to the trash.",
-            "Get rid of the mail that {who} sent about “{subject}”; leave all others.",
-        ),
-        **_named(target),
-    )
-    return draft.make(goal, partial(_solve_file, ids=(target["id"],), folder="trash"), volatile=READ)
-
-
 def move(rng: Rng, level: int) -> Instance:
     draft = _mailbox(rng, level)
     targets = some(rng, draft.after["mails"], level)
@@ -319,9 +287,10 @@ def _solve_code(page: PageQuery, keeper: str, asker: str, value: str) -> Moves:
 
 _task = partial(TaskSpec, app="mail", min_size=(640, 480))
 
+SCENES = {"mailbox": _mailbox}
+"""What the tasks of tasks.yaml start from."""
+
 TASKS = [
-    _task("star", generate=star, tags=("grounding", "scrolling")),
-    _task("delete", generate=delete, tags=("grounding", "scrolling")),
     _task("unread", generate=unread, tags=("grounding", "scrolling")),
     _task("move", generate=move, tags=("grounding", "scrolling")),
     _task("sender", generate=sender, tags=("reading", "scrolling")),

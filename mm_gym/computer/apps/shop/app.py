@@ -65,22 +65,6 @@ def _fill_cart(draft: Draft, lines: list[dict[str, Any]]) -> None:
         data["cart"] = [dict(line) for line in lines]
 
 
-def add(rng: Rng, level: int) -> Instance:
-    draft = _shop(rng, level)
-    item = pick(rng, _plain(draft))
-    draft.after["cart"].append(_line(item))
-    goal = phrase(
-        rng,
-        (
-            "Add the {x} to the cart.",
-            "Put one {x} into the shopping cart.",
-            "I want a {x}: add it to my cart.",
-        ),
-        x=item["name"],
-    )
-    return draft.make(goal, partial(press, k=f"add:{item['id']}", within="page"))
-
-
 def wish(rng: Rng, level: int) -> Instance:
     draft = _shop(rng, level)
     items = some(rng, draft.options["products"], level)
@@ -257,8 +241,10 @@ def _solve_buy(page: PageQuery, order: dict[str, Any]) -> Moves:
 
 _task = partial(TaskSpec, app="shop", min_size=(640, 480))
 
+SCENES = {"shop": _shop}
+"""What the tasks of tasks.yaml start from."""
+
 TASKS = [
-    _task("add", generate=add, tags=("grounding", "scrolling")),
     _task("wish", generate=wish, tags=("grounding", "scrolling")),
     _task("cheapest", generate=cheapest, tags=("reading", "scrolling")),
     _task("quantity", generate=quantity, tags=("grounding",)),
