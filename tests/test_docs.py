@@ -69,10 +69,11 @@ def a_taskset() -> dict[str, object]:
 
 def an_app() -> dict[str, object]:
     """The page's own app, in the folder that the page names."""
-    blocks = fences(ROOT / "docs/computer_tasks.md")
+    blocks = fences(ROOT / "docs/apps.md")
     folder = Path("path/to/demo")
     folder.mkdir(parents=True)
     (folder / "index.html").write_text(next(code for language, code in blocks if language == "html"))
+    (folder / "tasks.yaml").write_text(next(code for language, code in blocks if language == "yaml"))
     (folder / "app.py").write_text(next(code for _, code in blocks if "TASKS = [" in code))
     return {}
 
@@ -81,7 +82,7 @@ PREPARED = {
     "docs/rollouts.md": a_model,
     "docs/trajectories.md": some_trajectories,
     "docs/mcp.md": a_taskset,
-    "docs/computer_tasks.md": an_app,
+    "docs/apps.md": an_app,
 }
 
 
