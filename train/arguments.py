@@ -43,6 +43,10 @@ class GymGRPOConfig(GRPOConfig):
         default=False, metadata={"help": "TRL's table takes one picture a row only."}
     )
     output_dir: str | None = field(default="runs/grpo", metadata={"help": "Where everything is written."})
+    job: dict[str, Any] | str | None = field(
+        default=None,
+        metadata={"help": "What trackers keep of the run beside its name; set from the environments' own."},
+    )
 
 
 @dataclass
