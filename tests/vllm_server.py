@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -38,7 +39,12 @@ def vllm_server(model: Path, *, window: int = 2048, images: int = 8) -> Iterator
     environment = {**os.environ, **SETTINGS, "VLLM_SERVER_DEV_MODE": "1", "HF_HUB_OFFLINE": "1"}
     with tempfile.TemporaryFile() as log:  # a pipe that nobody reads would fill up and stop the server
         process = subprocess.Popen(
-            command, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=_end_with_the_parent,
         )
         try:
             url = f"http://127.0.0.1:{port}"
@@ -48,6 +54,11 @@ def vllm_server(model: Path, *, window: int = 2048, images: int = 8) -> Iterator
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _end_with_the_parent() -> None:
+    """The kernel ends the server when the test run is killed, whose `finally` does not run then."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _wait_until_up(url: str, process: subprocess.Popen[bytes], log: object) -> None:

@@ -8,9 +8,10 @@ precision, or eager on a CPU, is not among TRL's options.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from huggingface_hub import save_torch_state_dict
 
 from agents.chat import ChatRenderer
 from agents.engine import Collection, GroupCollector
-from agents.policies.vllm import VLLMPolicy
+from agents.policies.vllm import VLLMPolicy, whole_prompts_on_a_cpu
 from agents.policies.vllm_server import VLLMServerPolicy
 from agents.types import Policy, Task, Trajectory
 
@@ -192,21 +193,22 @@ def colocated(
     os.environ.setdefault("MASTER_PORT", _free_port())
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # the engine's worker must be reachable
     group = TensorParallelGroup(options.tensor_parallel_size) if options.tensor_parallel_size > 1 else None
-    llm = LLM(
-        model=str(model),
-        dtype=options.dtype,
-        tensor_parallel_size=options.tensor_parallel_size,
-        gpu_memory_utilization=options.gpu_memory_utilization,
-        max_model_len=options.max_model_length,
-        max_num_seqs=options.max_num_seqs,
-        enable_sleep_mode=options.enable_sleep_mode,
-        enforce_eager=options.enforce_eager,
-        distributed_executor_backend="external_launcher",
-        seed=rank // options.tensor_parallel_size,  # the ranks of one engine must sample alike
-        logprobs_mode="processed_logprobs",
-        limit_mm_per_prompt={"image": images_per_prompt, "video": 0},
-        **whole_prompts_on_a_cpu(),
-    )
+    with _left_over_memory_explained():
+        llm = LLM(
+            model=str(model),
+            dtype=options.dtype,
+            tensor_parallel_size=options.tensor_parallel_size,
+            gpu_memory_utilization=options.gpu_memory_utilization,
+            max_model_len=options.max_model_length,
+            max_num_seqs=options.max_num_seqs,
+            enable_sleep_mode=options.enable_sleep_mode,
+            enforce_eager=options.enforce_eager,
+            distributed_executor_backend="external_launcher",
+            seed=rank // options.tensor_parallel_size,  # the ranks of one engine must sample alike
+            logprobs_mode="processed_logprobs",
+            limit_mm_per_prompt={"image": images_per_prompt, "video": 0},
+            **whole_prompts_on_a_cpu(),
+        )
     policy = VLLMPolicy(llm, renderer, sleep=options.enable_sleep_mode, lockstep=group)
     return Generator(policy, lambda: policy.update_weights(weights()), group)
 
@@ -305,13 +307,18 @@ def _urls(text: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
-def whole_prompts_on_a_cpu() -> dict[str, Any]:
-    """Arguments of `LLM` that keep prompts whole where there is no GPU.
-
-    There a request with a seed whose prompt is computed in two parts stops vLLM's engine (0.31: "CPU
-    Generator does not use offset").
-    """
-    return {} if torch.cuda.is_available() else {"enable_chunked_prefill": False}
+@contextlib.contextmanager
+def _left_over_memory_explained() -> Iterator[None]:
+    """Says what to do where vLLM on a CPU finds the shared memory of another tensor-parallel run."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "SHMManager" not in str(error):
+            raise
+        raise RuntimeError(
+            "vLLM on a CPU shares memory between its ranks under one fixed name, and another run has it: wait "
+            "for that run, or, where it was killed, remove what it left: rm /dev/shm/-tp:*cpushm*"
+        ) from error
 
 
 def _free_port() -> str:

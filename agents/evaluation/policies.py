@@ -6,6 +6,7 @@ Knows back ends and how they are loaded; not tasks.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -77,16 +78,21 @@ def vllm_policy(
         context: Longest stream; None for the model's own limit.
         engine_args: Further arguments of `vllm.LLM`.
     """
+    os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # the engine in this process; read at import
+    os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # what is printed is the figures
     try:
         from vllm import LLM
     except ImportError as error:
         raise DependencyNotInstalled('--backend vllm needs vLLM: pip install "mm-gym[vllm]"') from error
+    import torch
     from transformers import AutoConfig
 
     from agents.chat import ChatRenderer, load_processor
-    from agents.policies.vllm import VLLMPolicy
+    from agents.policies.vllm import VLLMPolicy, whole_prompts_on_a_cpu
 
     arguments: dict[str, Any] = {"dtype": dtype, "max_model_len": context, "max_num_seqs": max_batch}
+    if not torch.cuda.is_available():
+        arguments |= {"enforce_eager": True, **whole_prompts_on_a_cpu()}  # compiling takes minutes there
     llm = LLM(folder, **(arguments | engine_args), logprobs_mode="processed_logprobs")
     renderer = ChatRenderer(load_processor(folder))
     policy: Any = VLLMPolicy(llm, renderer)

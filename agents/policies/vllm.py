@@ -81,6 +81,17 @@ def vllm_sampling(params: SamplingParams, max_tokens: int, seed: int) -> dict[st
     }
 
 
+def whole_prompts_on_a_cpu() -> dict[str, Any]:
+    """Arguments of `LLM` that keep prompts whole where there is no GPU.
+
+    There a request with a seed whose prompt is computed in two parts stops vLLM's engine (0.31: "CPU
+    Generator does not use offset").
+    """
+    import torch
+
+    return {} if torch.cuda.is_available() else {"enable_chunked_prefill": False}
+
+
 class VLLMPolicy:
     """A policy over a `vllm.LLM` of this process.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+from vllm_server import SETTINGS
 
 from agents.evaluation import eval_tasks
 from agents.store import read_trajectories
@@ -166,6 +168,36 @@ def test_a_model_folder_is_evaluated_and_blanking_its_pictures_is_compared(tmp_p
     assert compared["unpaired"] == 0
     assert compared["p_value"] == 1.0
     assert compared["low"] < 0 < compared["high"]
+
+
+@pytest.mark.vllm
+@pytest.mark.xdist_group("vllm")
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="needs vLLM")
+def test_a_model_folder_is_evaluated_by_vllm(tmp_path, tiny_vlm_dir):
+    command = ["mm_gym/Pointing-v0", "--model", str(tiny_vlm_dir), "--backend", "vllm", "-n", "6", "--json"]
+    limits = ["--max-tokens", "8", "--temperature", "1", "--max-episode-tokens", "1024"]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from mm_gym.cli import main; main()",
+            "eval",
+            *command,
+            *limits,
+            "-o",
+            str(tmp_path),
+        ],
+        env={**os.environ, **SETTINGS, "HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    told = json.loads(done.stdout)
+    assert (told["episodes"], told["lost"]) == (6, 0)
+    trajectories = list(read_trajectories(tmp_path / "rollouts"))
+    assert all(t.images and t.sampled_tokens and not t.masked for t in trajectories)
 
 
 @pytest.fixture

@@ -35,8 +35,7 @@ from bench_engine_vs_trl import Load, Lockstep, Measured, collect, table
 from transformers import AutoProcessor
 
 from agents.chat import ChatRenderer
-from agents.policies.vllm import VLLMPolicy
-from train.generation import whole_prompts_on_a_cpu
+from agents.policies.vllm import VLLMPolicy, whole_prompts_on_a_cpu
 from train.tiny import build_tiny_vlm
 
 

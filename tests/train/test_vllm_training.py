@@ -70,10 +70,32 @@ def test_colocated_vllm_trains_and_follows_the_weights(tiny_folder, tmp_path):
     assert_sampler_is_the_trainer(train(tmp_path, "--model_name_or_path", tiny_folder))
 
 
+@pytest.fixture
+def no_memory_left_over():
+    """A tensor-parallel run that was killed leaves shared memory, under the name of every such run."""
+    for left in Path("/dev/shm").glob("-tp:*cpushm*"):
+        left.unlink()
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_memory_left_over")
 def test_tensor_parallel_vllm_trains_on_two_ranks(tiny_folder, tmp_path):
     logs = train(tmp_path, "--model_name_or_path", tiny_folder, "--vllm_tensor_parallel_size", 2, ranks=2)
     assert_sampler_is_the_trainer(logs)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_memory_left_over")
+def test_tensor_parallel_vllm_carries_and_redraws_groups_through_its_leader(tiny_folder, tmp_path):
+    schedule = ("--over_provision", 2, "--max_staleness", 2, "--redraws", 1)
+    model = ("--model_name_or_path", tiny_folder, "--vllm_tensor_parallel_size", 2)
+    logs = train(tmp_path, *model, *schedule, ranks=2)
+    assert sum(log["rollout/groups_carried_out"] for log in logs) > 0
+    assert all(log["rollout/all/episodes"] == 8 for log in logs), "each rank has its rows"
+    state = json.loads((tmp_path / f"checkpoint-{STEPS}" / "gym_state.json").read_text())
+    leader, follower = state["groups"]
+    assert leader["cursor"] >= 4 * STEPS
+    assert not follower["unfinished"]
 
 
 def test_servers_train_with_weights_reloaded_from_disk(tiny_folder, tmp_path):
@@ -89,3 +111,17 @@ def test_servers_train_with_weights_reloaded_from_disk(tiny_folder, tmp_path):
         )
     assert_sampler_is_the_trainer(logs)
     assert len(list((tmp_path / "served-weights").iterdir())) == 1, "the weights of past steps are removed"
+
+
+@pytest.mark.slow
+def test_servers_collect_a_step_ahead_and_its_staleness_is_corrected(tiny_folder, tmp_path):
+    with vllm_server(tiny_folder, window=1024) as url:
+        server = ("--vllm_mode", "server", "--vllm_server_base_url", url)
+        logs = train(
+            tmp_path, "--model_name_or_path", tiny_folder, *server, "--one_step_ahead", "true", ranks=2
+        )
+    assert [log["rollout/Mixed/staleness"] for log in logs] == [0.0, 1.0]
+    first, second = (log["sampling/sampling_logp_difference/max"] for log in logs)
+    assert first < 1e-4
+    assert second > 1e-4, "sampled by the weights of the step before, and measured against them"
+    assert len(list((tmp_path / "served-weights").iterdir())) == 1
