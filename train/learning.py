@@ -13,18 +13,21 @@ Knows commands and folders; what a run does is in `train/grpo.py`, what its reco
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
+import psutil
 import yaml
 
 if __name__ == "__main__":
@@ -54,11 +57,22 @@ class Job:
     variant: Variant
     folder: Path
 
+    def __str__(self) -> str:
+        return f"{self.recipe}: {self.variant.name}"
+
     @property
     def record(self) -> dict[str, Any]:
-        """What is known of the run: `seconds`, `starts`, `finished` (a date, once it is)."""
+        """What is known of the run: `starts`, `seconds`, `cpu_seconds`, `load`, and once it is, `finished`."""
         path = self.folder / RECORD_FILE
-        return json.loads(path.read_text()) if path.is_file() else {"seconds": 0.0, "starts": 0}
+        if path.is_file():
+            return json.loads(path.read_text())
+        return {"starts": 0, "seconds": 0.0, "cpu_seconds": 0.0}
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Replace the record, whole or not at all."""
+        new = self.folder / f"{RECORD_FILE}.new"
+        new.write_text(json.dumps(record, indent=2))
+        new.replace(self.folder / RECORD_FILE)
 
     @property
     def finished(self) -> bool:
@@ -80,6 +94,11 @@ class Job:
                     command += [f"--{name}", json.dumps(members)]
         return [*command, *more]
 
+    @property
+    def shown_command(self) -> str:
+        """The command as a reader would give it, from the checkout."""
+        return " ".join(["python", *(word.replace(f"{ROOT}/", "") for word in self.command()[1:])])
+
 
 def _unseen(member: dict[str, Any], hidden: str) -> dict[str, Any]:
     kwargs = {"of": member["id"], "hidden": hidden, **member.get("kwargs", {})}
@@ -99,65 +118,100 @@ def jobs_of(runs: Path, recipes: list[str], seeds: list[int], *, ablations: bool
     return [Job(r, v, runs / r / v.name.replace(" ", "-")) for r in recipes for v in chosen]
 
 
-def run(job: Job, core: int, *more: str) -> bool:
-    """Run a job to its end on one core; True when it got there. Its output goes to `run.log` in its folder."""
+@dataclass
+class Running:
+    """A run under way. Its record is kept up to date, so that a kill of ours loses no seconds."""
+
+    job: Job
+    core: int
+    process: psutil.Popen
+    started: float
+    record: dict[str, Any]
+    loads: list[float] = field(default_factory=list)
+
+    def note(self) -> None:
+        """Write what the run has taken so far: wall-clock and CPU seconds, and the machine's load meanwhile."""
+        self.loads.append(os.getloadavg()[0])
+        cpu = max(self.record.get("cpu_now", 0.0), cpu_seconds(self.process))
+        self.record |= {"cpu_now": cpu, "load": sum(self.loads) / len(self.loads)}
+        taken = {
+            "seconds": self.record["seconds"] + time.monotonic() - self.started,
+            "cpu_seconds": self.record["cpu_seconds"] + cpu,
+        }
+        self.job.write({name: value for name, value in (self.record | taken).items() if name != "cpu_now"})
+
+    def end(self) -> bool:
+        """Note how it ended; True when it got to its end."""
+        self.note()
+        done = self.process.returncode == 0
+        if done:
+            self.job.write({**self.job.record, "finished": datetime.now(UTC).strftime("%Y-%m-%d")})
+        print(
+            f"{self.job} {'done' if done else 'FAILED'} after {self.job.record['seconds']:.0f} s", flush=True
+        )
+        return done
+
+
+def start(job: Job, core: int, *more: str) -> Running:
+    """Start a job on one core, or go on with it. Its output goes to `run.log` in its folder."""
     job.folder.mkdir(parents=True, exist_ok=True)
     record = job.record
-    record["starts"] = record["starts"] + 1
-    record["command"] = _portable(job.command(*more))
-    _write(job, record)
-    started = time.monotonic()
+    record |= {"starts": record["starts"] + 1, "command": job.shown_command}
+    print(f"{job} in {job.folder}", flush=True)
     with (job.folder / "run.log").open("a") as log:
-        process = subprocess.Popen(
+        process = psutil.Popen(
             job.command(*more),
             cwd=ROOT,
             env={**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"},
             stdout=log,
             stderr=subprocess.STDOUT,
         )
-        os.sched_setaffinity(process.pid, {core})  # inherited by its threads and browsers
-        try:
-            code = process.wait()
-        finally:
-            process.terminate()  # where we were interrupted
-            record["seconds"] = record["seconds"] + time.monotonic() - started
-            _write(job, record)
-    if code == 0:
-        _write(job, {**record, "finished": datetime.now(UTC).strftime("%Y-%m-%d")})
-    return code == 0
+    process.cpu_affinity([core])  # inherited by its threads and browsers
+    return Running(job, core, process, time.monotonic(), record)
 
 
-def _portable(command: list[str]) -> str:
-    """The command as a reader would give it, from the checkout."""
-    words = ["python", *command[1:]]
-    return " ".join(word.replace(f"{ROOT}/", "") for word in words)
+def cpu_seconds(process: psutil.Popen) -> float:
+    """CPU time of a process and all that it started, as far as they live or were waited for."""
+    total = 0.0
+    try:
+        for one in [process, *process.children(recursive=True)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                total += sum(one.cpu_times()[:4])
+    except psutil.NoSuchProcess:
+        pass
+    return total
 
 
-def _write(job: Job, record: dict[str, Any]) -> None:
-    (job.folder / RECORD_FILE).write_text(json.dumps(record, indent=2))
+def run_all(jobs: Sequence[Job], side_by_side: int, *more: str) -> list[Job]:
+    """Run what is not finished, each on a core of its own; returns the jobs that failed.
 
-
-def run_all(jobs: list[Job], side_by_side: int, *more: str) -> list[Job]:
-    """Run what is not finished, each on a core of its own; returns the jobs that failed."""
-    cores: SimpleQueue[int] = SimpleQueue()
-    allowed = sorted(os.sched_getaffinity(0))
-    for number in range(side_by_side):
-        cores.put(allowed[number % len(allowed)])
-
-    def one(job: Job) -> bool:
-        core = cores.get()
-        try:
-            print(f"{job.recipe}: {job.variant.name} ({job.folder})", flush=True)
-            done = run(job, core, *more)
-            took = f"{job.record['seconds']:.0f} s"
-            print(f"{job.recipe}: {job.variant.name} {'done' if done else 'FAILED'} after {took}", flush=True)
-            return done
-        finally:
-            cores.put(core)
-
-    waiting = [job for job in jobs if not job.finished]
-    with ThreadPoolExecutor(side_by_side) as pool:
-        return [job for job, done in zip(waiting, pool.map(one, waiting), strict=True) if not done]
+    Args:
+        jobs: In this order.
+        side_by_side: How many at a time.
+        more: Further arguments of each run.
+    """
+    waiting = deque(job for job in jobs if not job.finished)
+    allowed = psutil.Process().cpu_affinity()
+    cores = [allowed[number % len(allowed)] for number in range(side_by_side)]
+    running: list[Running] = []
+    failed: list[Job] = []
+    try:
+        while waiting or running:
+            while waiting and cores:
+                running.append(start(waiting.popleft(), cores.pop(0), *more))
+            time.sleep(1.0)
+            for one in [*running]:
+                if one.process.poll() is None:
+                    one.note()
+                    continue
+                running.remove(one)
+                cores.append(one.core)
+                if not one.end():
+                    failed.append(one.job)
+    finally:
+        for one in running:  # where we were interrupted
+            one.process.terminate()
+    return failed
 
 
 def main() -> None:
@@ -170,6 +224,7 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="only write the page")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where the page goes")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the runs end with us
     failed = []
     if not args.page:
         jobs = jobs_of(args.runs, args.only or list(RECIPES), args.seeds, ablations=not args.no_ablations)
