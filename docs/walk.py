@@ -2,8 +2,9 @@
 
     make walk
 
-types the commands of `STAGES` into one shell, in a new folder, and writes them with their times into docs/walk.md.
-It downloads everything that a newcomer would, so it takes minutes. Knows the commands; imports nothing of ours.
+types the commands of `stages` into one shell, in a new folder, and writes them with their times into docs/walk.md.
+It downloads everything that a newcomer would, so it takes minutes. `python docs/walk.py --commands` writes the
+commands alone. Knows the commands; imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -36,6 +37,14 @@ class Stage:
     note: str = ""
     before: str = ""
     """What the newcomer does by hand first: shell that is run, and not shown."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Seconds: on the clock, and on processors (what does not depend on who else uses the machine)."""
+
+    wall: float
+    processor: float
 
 
 def readme(language: str, holding: str) -> str:
@@ -80,8 +89,8 @@ def stages() -> list[Stage]:
 
 
 def script(walk: Sequence[Stage], times: Path) -> str:
-    """The shell script that types the walk and notes when each command ended."""
-    lines = ["set -e", f'mark() {{ echo "$EPOCHREALTIME" >> {times}; }}']
+    """The shell script that types the walk and notes when each command ended, and the processor time so far."""
+    lines = ["set -e", f'mark() {{ {{ echo "$EPOCHREALTIME"; times; }} >> {times}; }}']
     for stage in walk:
         lines += [stage.before, "mark"]
         for command in stage.commands:
@@ -89,38 +98,60 @@ def script(walk: Sequence[Stage], times: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def walked(walk: Sequence[Stage], folder: Path) -> list[list[float]]:
-    """Walk in a folder; the seconds of each command, by stage."""
+def walked(walk: Sequence[Stage], folder: Path) -> list[list[Spent]]:
+    """Walk in a folder; what each command took, by stage."""
     times = folder / "times"
     environment = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH")}
     environment["PIP_NO_CACHE_DIR"] = "1"
     subprocess.run(["bash", "-c", script(walk, times)], cwd=folder, env=environment, check=True)
-    marks = iter([float(line) for line in times.read_text().splitlines()])
-    seconds = []
+    return spent_of(walk, times.read_text())
+
+
+def spent_of(walk: Sequence[Stage], noted: str) -> list[list[Spent]]:
+    """What each command took, from the marks that the script noted: three lines each."""
+    lines = noted.splitlines()
+    marks = iter(
+        Spent(float(clock), sum(map(_seconds, f"{shell} {children}".split())))
+        for clock, shell, children in zip(lines[::3], lines[1::3], lines[2::3], strict=True)
+    )
+    out = []
     for stage in walk:
-        before = next(marks)
-        row = []
+        before, row = next(marks), []
         for _ in stage.commands:
             now = next(marks)
-            row.append(now - before)
+            row.append(Spent(now.wall - before.wall, now.processor - before.processor))
             before = now
-        seconds.append(row)
-    return seconds
+        out.append(row)
+    return out
 
 
-def written(walk: Sequence[Stage], seconds: Sequence[Sequence[float]], machine: str) -> str:
-    """The page's part with commands and times."""
-    rows = ["| from a clone to | this part | so far |", "|---|---|---|"]
-    so_far = 0.0
-    for stage, row in zip(walk, seconds, strict=True):
-        so_far += sum(row)
-        rows.append(f"| {stage.title[0].lower()}{stage.title[1:]} | {_clock(sum(row))} | {_clock(so_far)} |")
-    parts = ["\n".join(rows), machine]
-    for stage, row in zip(walk, seconds, strict=True):
+def _seconds(text: str) -> float:
+    """Of bash's `1m2.345s`."""
+    minutes, _, seconds = text.rstrip("s").partition("m")
+    return 60 * float(minutes) + float(seconds)
+
+
+def written(walk: Sequence[Stage], spent: Sequence[Sequence[Spent]] | None = None, machine: str = "") -> str:
+    """The page's part: commands, with times where they were measured."""
+    parts = [_table(walk, spent), machine] if spent else []
+    for number, stage in enumerate(walk):
         shown = "\n".join(stage.commands)
-        each = ", ".join(_clock(one) for one in row)
-        parts.append(f"## {stage.title}\n\n```bash\n{shown}\n```\n\nTimes: {each}. {stage.note}")
+        times = f"Times: {', '.join(_clock(one.wall) for one in spent[number])}. " if spent else ""
+        parts.append(f"## {stage.title}\n\n```bash\n{shown}\n```\n\n{times}{stage.note}")
+    if spent:
+        parts.append("![Curves of the walk's own training run](images/walk/curves.png)")
     return "\n\n".join(parts)
+
+
+def _table(walk: Sequence[Stage], spent: Sequence[Sequence[Spent]]) -> str:
+    rows = ["| from a clone to | this part | of it computing | so far |", "|---|---|---|---|"]
+    so_far = 0.0
+    for stage, row in zip(walk, spent, strict=True):
+        wall, processor = sum(one.wall for one in row), sum(one.processor for one in row)
+        so_far += wall
+        title = f"{stage.title[0].lower()}{stage.title[1:]}"
+        rows.append(f"| {title} | {_clock(wall)} | {_clock(processor)} | {_clock(so_far)} |")
+    return "\n".join(rows)
 
 
 def _clock(seconds: float) -> str:
@@ -131,21 +162,26 @@ def _clock(seconds: float) -> str:
 
 def main() -> None:
     walk = stages()
+    part = written(walk) if "--commands" in sys.argv else measured(walk)
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(BLOCK.sub(lambda m: f"{m[1]}{part}\n{m[2]}", page), encoding="utf-8")
+    print(part, file=sys.stderr)
+
+
+def measured(walk: Sequence[Stage]) -> str:
+    """Walk, keep the picture of the curves, and return the page's part."""
     with tempfile.TemporaryDirectory(prefix="mm-gym-walk-") as name:
         folder = Path(name)
-        seconds = walked(walk, folder)
+        spent = walked(walk, folder)
         PICTURES.mkdir(parents=True, exist_ok=True)
         for kept in KEPT:
             shutil.copy(folder / "mm-gym" / kept, PICTURES / Path(kept).name)
     machine = (
         f"Measured by `make walk` with Python {platform.python_version()} on {os.cpu_count()} CPU cores, on which "
-        "other programs ran too; no GPU. Packages were downloaded, not taken from pip's cache: your network says "
-        "how long `pip` takes."
+        "other programs may have run too; no GPU. Packages were downloaded, not taken from pip's cache: your "
+        "network says how long `pip` takes."
     )
-    part = written(walk, seconds, machine)
-    page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(BLOCK.sub(lambda m: f"{m[1]}{part}\n{m[2]}", page), encoding="utf-8")
-    print(part, file=sys.stderr)
+    return written(walk, spent, machine)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Runs the notebooks from scratch and keeps their outputs: `make notebooks`, or `python notebooks/run.py NAME`.
 
 People read notebooks on the web, so outputs are committed; what names a machine or a moment is taken out
-(execution times, warnings on stderr). Each runs in a folder of its own, without the runs of this checkout.
+(execution times, warnings on stderr). Each runs in a folder of its own, beside which stand the checkout's `runs`:
+after `make quickstart` the notebook of rollouts shows that run, else it trains a very short one.
 """
 
 from __future__ import annotations
@@ -75,8 +76,11 @@ def main() -> None:
     for path in notebooks():
         if names and path.stem not in names:
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            notebook = execute(path, Path(folder))
+        with tempfile.TemporaryDirectory() as name:
+            (Path(name) / "runs").symlink_to(FOLDER.parent / "runs")
+            folder = Path(name) / "notebooks"
+            folder.mkdir()
+            notebook = execute(path, folder, timeout=3600)
         text = nbformat.writes(notebook, version=4) + "\n"
         path.write_text(text, encoding="utf-8")
         print(f"{path.name}: {len(text.encode()) // 1000} kB")

@@ -16,6 +16,7 @@ from types import CodeType
 
 import gymnasium
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 import mm_gym
@@ -146,18 +147,51 @@ def test_messages_that_troubleshooting_explains_are_still_ours():
     assert len(ours) > 15
 
 
-@pytest.fixture(scope="module")
-def tables():
-    """docs/tables.py."""
-    spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "docs/tables.py")
+def script_of_the_docs(stem: str):
+    """docs/<stem>.py as a module."""
+    spec = importlib.util.spec_from_file_location(f"docs_{stem}", ROOT / f"docs/{stem}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
 
 
-def test_tables_of_the_docs_are_fresh(tables):
+def test_the_site_shows_every_page():
+    def leaves(node):
+        if isinstance(node, str):
+            return {node}
+        return set().union(*map(leaves, node.values() if isinstance(node, dict) else node))
+
+    shown = leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
+    assert shown == {p.relative_to(ROOT / "docs").as_posix() for p in PAGES if p.parent != ROOT}
+
+
+def test_the_walk_shows_the_commands_that_are_walked():
+    walk = script_of_the_docs("walk")
+    blocks = [code.splitlines() for language, code in fences(ROOT / "docs/walk.md") if language == "bash"]
+    assert blocks == [list(stage.commands) for stage in walk.stages()], "run `python docs/walk.py --commands`"
+
+
+def test_the_walks_times_are_the_differences_of_its_marks(tmp_path: Path):
+    walk = script_of_the_docs("walk")
+    short = [
+        walk.Stage("A sleep", ("sleep 0.2", "cd . && true")),
+        walk.Stage("A sum", (f"{sys.executable} -c 'sum(range(3000000))'",), before="export X=1"),
+    ]
+    spent = walk.walked(short, tmp_path)
+    assert [len(row) for row in spent] == [2, 1]
+    assert spent[0][0].wall >= 0.2
+    assert spent[0][0].processor < 0.15
+    assert spent[1][0].processor > 0.01
+    page = walk.written(short, spent, "Here.")
+    assert page.count("Times: ") == 2
+    assert "| a sleep |" in page
+
+
+def test_tables_of_the_docs_are_fresh():
+    tables = script_of_the_docs("tables")
     stale = []
     for page in PAGES:
         text = page.read_text(encoding="utf-8")

@@ -126,6 +126,23 @@ def test_clicks_are_drawn_where_they_were(page, tmp_path: Path):
 
 
 @pytest.mark.browser
+def test_tokens_show_what_was_sampled_and_count_a_pictures_pads(page, tmp_path: Path):
+    store = pytest.importorskip("agents.store")
+    from agents.types import Task, Trajectory
+
+    trajectory = Trajectory(task=Task("mm_gym/Pointing-v0", seed=1), episode=solved(1), reward=1.0)
+    trajectory.append([1, 7, 7, 7, 7, 2])
+    trajectory.append([3, 3, 3], [-0.1, -0.1, -0.1])
+    with store.TrajectoryStore(tmp_path) as written:
+        written.append(trajectory)
+    records = Records().add_store(tmp_path, decode=lambda ids: [f"<{i}>" for i in ids])
+    page.goto(write_page(records, tmp_path / "p.html").as_uri())
+    page.click("button:has-text('tokens')")
+    assert page.locator(".tokens .given").all_inner_texts() == ["<1>", "<7>×4 ", "<2>"]
+    assert page.locator(".tokens .sampled").all_inner_texts() == ["<3>", "<3>", "<3>"]
+
+
+@pytest.mark.browser
 def test_two_runs_stand_side_by_side_on_the_same_task(page, tmp_path: Path):
     records = Records().add_episodes([solved(1), solved(2)], "before").add_episodes([solved(2)], "after")
     page.goto(write_page(records, tmp_path / "p.html").as_uri() + "#episode/1")
