@@ -92,6 +92,12 @@ class ScriptArguments:
             "help": "End the warm-up early, at this success on 100 tasks drawn for it (every 6 steps)."
         },
     )
+    expert_recorded: str | None = field(
+        default=None,
+        metadata={
+            "help": "Warm up on this folder of recorded episodes (`python -m mm_gym.computer record`) instead."
+        },
+    )
     expert_learning_rate: float = field(default=1e-3, metadata={"help": "Peak rate of the warm-up."})
     min_pixels: int | None = field(default=None, metadata={"help": "Smallest picture area after resizing."})
     max_pixels: int | None = field(default=None, metadata={"help": "Largest picture area after resizing."})

@@ -57,7 +57,11 @@ def warmed_up(
         report.add("before warm-up", held_out(rollouts, held, script.eval_episodes or len(held))[0])
     tasks = TaskSource(script.members("expert_environments"), seed=args.seed, stream=WARMUP)
     settings = WarmupSettings(
-        script.expert_steps, script.expert_batch_size, script.expert_episodes, script.expert_learning_rate
+        script.expert_steps,
+        script.expert_batch_size,
+        script.expert_episodes,
+        script.expert_learning_rate,
+        script.expert_recorded,
     )
     report.say(f"warm-up: {settings.steps} steps of {settings.batch_size} solved episodes a process")
     enough = [EnoughSuccess(rollouts, script, args.seed, report)] if script.expert_until is not None else []

@@ -1,4 +1,4 @@
-"""Supervised warm-up on the environments' own solved episodes.
+"""Supervised warm-up on solved episodes: the environments' own, or recorded ones.
 
 An expert's episode is made into the very token stream that a rollout would have been, and the loss is
 taken on the tokens that the model would have sampled, over the allowed ids: warm-up and GRPO train the
@@ -21,8 +21,10 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 from agents.chat import ChatRenderer
 from agents.token_env import TokenEnv
 from agents.types import Response, Task, Trajectory
+from mm_gym.episode import Episode
 from train.forward import Pictures, Scorer
 from train.logprobs import add_sampled_logprobs
+from train.recorded import RecordedEnv, read_episodes
 from train.tasks import TaskSource
 
 
@@ -96,6 +98,37 @@ class ExpertEpisodes(Dataset[Trajectory]):
         self._envs.clear()
 
 
+class RecordedEpisodes(Dataset[Trajectory]):
+    """Recorded episodes, taken again and again.
+
+    Args:
+        folder: Of episodes as `python -m mm_gym.computer record` stores them.
+        renderer: Turns messages into ids.
+        count: Number of episodes to give.
+
+    Raises:
+        ValueError: An episode is broken, or none is solved.
+    """
+
+    def __init__(self, folder: str | Path, renderer: ChatRenderer, count: int) -> None:
+        self.renderer = renderer
+        self.count = count
+        self._made = [self._make(episode) for episode in read_episodes(folder)]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Trajectory:
+        return self._made[index % len(self._made)]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _make(self, episode: Episode) -> Trajectory:
+        task = Task(episode.env_id, dict(episode.env_kwargs), episode.seed or 0, dict(episode.options))
+        return expert_trajectory(RecordedEnv(episode), self.renderer, task)
+
+
 class Collator:
     """A batch of tensors from trajectories: right-padded ids, what is scored, and all pictures."""
 
@@ -165,6 +198,8 @@ class WarmupSettings:
     episodes: int = 0
     """Different solved episodes; 0 for new ones in every step."""
     learning_rate: float = 1e-3
+    recorded: str | None = None
+    """A folder of recorded episodes to train on, in place of the solvers'."""
     rate_steps: int = 30
     """Steps over which the rate rises: without them the tiny model stays at chance."""
 
@@ -185,7 +220,7 @@ def warm_up(
     Args:
         model: Changed in place.
         renderer: Of the model's chat template.
-        tasks: Whose experts are followed.
+        tasks: Whose experts are followed, unless `settings.recorded` names episodes.
         settings: Steps, batch and rate.
         args: The run's arguments; precision, logging, seed and output folder are taken from them.
         banned_token_ids: Left out of the softmax, as in rollouts.
@@ -194,7 +229,11 @@ def warm_up(
     """
     world = args.world_size
     count = settings.steps * settings.batch_size * world
-    episodes = ExpertEpisodes(tasks, renderer, count, settings.episodes)
+    episodes: ExpertEpisodes | RecordedEpisodes
+    if settings.recorded is not None:
+        episodes = RecordedEpisodes(settings.recorded, renderer, count)
+    else:
+        episodes = ExpertEpisodes(tasks, renderer, count, settings.episodes)
     own = TrainingArguments(
         output_dir=str(Path(args.output_dir or "runs") / "warmup"),
         max_steps=settings.steps,
