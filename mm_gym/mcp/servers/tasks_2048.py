@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import permutations
 from random import Random
 from typing import Any
@@ -34,8 +35,7 @@ def small_tasks(split: str = "train", transport: str = "stdio") -> list[dict[str
     succeed in a quarter of them.
     """
     setup = {"target": 16, "max_moves": 2, "spawning": False, "image": 96, "text": False}
-    boards = [board for board in _three_tiles() if _joined_in_two(board)]
-    Random(0).shuffle(boards)
+    boards = _boards_joined_in_two()
     chosen = {"train": boards[:96], "test": boards[96:]}[split]
     return [
         _row(
@@ -47,6 +47,13 @@ def small_tasks(split: str = "train", transport: str = "stdio") -> list[dict[str
         )
         for number, board in enumerate(chosen)
     ]
+
+
+@functools.cache  # every environment of a rollout asks for its tasks, and the solver takes its time
+def _boards_joined_in_two() -> tuple[Board, ...]:
+    boards = [board for board in _three_tiles() if _joined_in_two(board)]
+    Random(0).shuffle(boards)
+    return tuple(boards)
 
 
 def _three_tiles() -> list[Board]:
