@@ -67,7 +67,7 @@ function showTable() {
   const rows = filtered();
   const columns = COLUMNS.filter(([key]) => state.used.has(key));
   const head = element("tr", {}, ...columns.map(([key, title]) => element("th", {
-    class: state.sort === key ? (state.up ? "up" : "down") : "",
+    class: (state.sort === key ? (state.up ? "up" : "down") : "") + (numeric(key) ? " number" : ""),
     onclick: () => { state.up = state.sort === key ? !state.up : true; state.sort = key; showTable(); },
   }, title)));
   const body = element("tbody", {}, ...rows.slice(0, state.shown).map((row) => element("tr", {
@@ -84,6 +84,10 @@ function showTable() {
       onclick: () => { state.shown += 5 * PAGE; showTable(); },
     }, `show more (${rows.length - state.shown} left)`)));
   }
+}
+
+function numeric(key) {
+  return state.rows.some((row) => typeof row[key] === "number");
 }
 
 function cell(key, value) {
