@@ -137,7 +137,9 @@ def write_page(runs: Sequence[tuple[str, Variant, Path]], docs: Path) -> Path:
 def _head(runs: Sequence[Finished]) -> str:
     dates = sorted({str(run.record["finished"]) for run in runs})
     seconds = [run.record["seconds"] for run in runs]
-    cpu = [run.record["cpu_seconds"] for run in runs]
+    measured = [run.record for run in runs if "load" in run.record]
+    cpu = [record["cpu_seconds"] for record in measured] or [float("nan")]
+    loads = [record["load"] for record in measured] or [float("nan")]
     return f"""\
 # Learning shown on a CPU
 
@@ -151,16 +153,11 @@ pictures from their records. Finished runs are not repeated, a killed one goes o
 
 - Machine: {_machine()}. Two runs side by side, each on one core. Run on {" and ".join(dates)}.
 - A run took {min(seconds):.0f} to {max(seconds):.0f} seconds, all counted: making the model, warm-up, GRPO,
-  evaluations. Of these its core worked {min(cpu):.0f} to {max(cpu):.0f} seconds for it: {_company(runs)}
+  evaluations. Its core worked {min(cpu):.0f} to {max(cpu):.0f} seconds of these for it; the machine's load was
+  {min(loads):.0f} to {max(loads):.0f} meanwhile, where two runs alone make 2.
 - Success is measured on held-out tasks at temperature 1, the interval is Wilson's at 95%. "Apart" says that the
   intervals before and after GRPO do not touch.
 """
-
-
-def _company(runs: Sequence[Finished]) -> str:
-    """How busy the machine was."""
-    loads = [run.record["load"] for run in runs]
-    return f"the machine's load was {min(loads):.0f} to {max(loads):.0f}, where two runs alone make 2."
 
 
 def _machine() -> str:
@@ -213,7 +210,7 @@ def _table(runs: Sequence[Finished]) -> list[str]:
             f"{start.tool_calls:.2f} to {end.tool_calls:.2f}",
             f"{start.late_images / start.episodes:.2f} to {end.late_images / end.episodes:.2f}",
             seconds,
-            f"{run.record['cpu_seconds']:.0f}",
+            f"{run.record['cpu_seconds']:.0f}" if "load" in run.record else "not measured",
         ]
         rows.append(f"| {' | '.join(cells)} |")
     counts = sorted({stage.episodes for run in runs for stage in (run.stages[START], run.stages[END])})
