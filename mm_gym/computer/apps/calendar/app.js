@@ -111,7 +111,9 @@ function grid(data, ui, days) {
 function block(data, ui, e) {
   const held = ui.held && ui.held.id === e.id ? ui.held : null;
   const top = ((e.start - FIRST) / 60) * HOUR,
-    height = ((e.end - e.start) / 60) * HOUR - 2;
+    height = ((e.end - e.start) / 60) * HOUR - 2,
+    brief = height < HOUR, // no room for a third line
+    times = `${clock(e.start)}–${clock(e.end)}`;
   return h(
     "div",
     {
@@ -126,8 +128,8 @@ function block(data, ui, e) {
       onmousedown: (event) => grab(event, ui, e),
     },
     h("b", null, e.title),
-    h("span", null, `${clock(e.start)}–${clock(e.end)}`),
-    e.place && h("span", { class: "clip" }, e.place),
+    h("span", { class: "clip" }, brief && e.place ? `${times}, ${e.place}` : times),
+    !brief && e.place && h("span", { class: "clip" }, e.place),
   );
 }
 

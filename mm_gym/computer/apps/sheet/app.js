@@ -1,7 +1,7 @@
 // Spreadsheet: cells, formulas, formats. data.cells maps "B3" to what was typed; data.formats to {bold, fill}.
 "use strict";
 
-const COLUMNS = "ABCDEFGHIJ".split(""),
+const COLUMNS = "ABCDEFGHIJKLMN".split(""),
   ROWS = 30;
 const FILLS = { yellow: "#ffe066", green: "#b2f2bb", red: "#ffc9c9", blue: "#a5d8ff" };
 const ref = (c, r) => COLUMNS[c] + r;
