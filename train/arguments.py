@@ -89,7 +89,7 @@ class ScriptArguments:
     expert_until: float | None = field(
         default=None,
         metadata={
-            "help": "End the warm-up early, at this success on 100 tasks drawn for it (every 6 steps)."
+            "help": "End the warm-up early, at this success on 100 tasks drawn for it (every 4 steps)."
         },
     )
     expert_recorded: str | None = field(
