@@ -142,7 +142,7 @@ def in_a_process(which: str, batch: str, longest: int, limit: float) -> Cost:
             if memory_of(child.pid, "VmRSS") > 1024 * limit:
                 child.kill()
                 sys.exit(f"{which} {batch} at {longest} tokens needs more than {limit} GB: ended")
-            time.sleep(0.1)
+            time.sleep(0.5)
         assert child.stdout is not None
         output = child.stdout.read()
     if child.returncode:
