@@ -16,6 +16,9 @@ from agents.types import Task
 from agents.workers import EnvPool, EnvWorker
 from mm_gym.errors import EnvironmentFailure
 
+_GONE = ("garbage", "browser")
+"""Kinds of failure after which nothing is left on which to repeat a step: a killed browser's page, say."""
+
 
 class EnvSession:
     """The environment of one episode. Close it whatever happens.
@@ -115,7 +118,7 @@ class EnvSession:
     def _must_restart(self, failure: EnvironmentFailure) -> bool:
         """A step may be repeated on the same environment once; then it is not trusted any more."""
         broken = self._worker is None or self._worker.broken
-        return broken or failure.kind == "garbage" or sum(self.turn_retries.values()) > 1
+        return broken or failure.kind in _GONE or sum(self.turn_retries.values()) > 1
 
     async def _count(self, failure: EnvironmentFailure) -> None:
         """Count a failure; raise it when the turn's or the episode's budget is spent."""
