@@ -71,7 +71,7 @@ def safest_first() -> list[Safety]:
 _known_good: dict[str, Safety] = {}  # by executable: what worked first in this process
 
 
-@dataclass
+@dataclass(eq=False)
 class Browser:
     """A running browser and its connection."""
 

@@ -14,7 +14,7 @@ import os
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from mm_gym.computer.browser import Browser
@@ -34,6 +34,8 @@ QUIET_SECONDS = 0.03
 """So long nobody must have waited for a browser before a page is prepared."""
 CLOSING_SECONDS = 0.2
 """So long a page may wait to be closed."""
+OPENINGS = 8
+"""At most this many pages are opened at once: more would only make each miss its deadline."""
 _ATTEMPTS = 3
 
 Likely = tuple[Found, tuple[PageSpec, ...]]
@@ -78,6 +80,7 @@ class Pool:
     _preparing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _openings: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(OPENINGS))
     _closed: bool = False
 
     async def acquire(self, found: Found, spec: PageSpec) -> Page:
@@ -136,7 +139,8 @@ class Pool:
     async def _loaded(self, page: Page, spec: PageSpec) -> Page | None:
         """A blank page with the spec on it; None when that failed."""
         try:
-            await page.load(spec)
+            async with self._openings:
+                await page.load(spec)
         except (BrowserLost, PageLost, CDPError) as error:
             if isinstance(error, BrowserLost):
                 page.browser.kill()
@@ -188,14 +192,16 @@ class Pool:
         problem = ""
         for _ in range(_ATTEMPTS):
             await turn()
-            browser = await self._browser(found, spec.allowed_hosts)
-            try:
-                return await Page.open(browser, spec, turn)
-            except BrowserLost as error:
-                problem = str(error)
-                browser.kill()
-            except (PageLost, CDPError) as error:
-                problem = str(error)
+            # whoever lets others go first must not hold a place while it does
+            async with self._openings if turn is at_once else nullcontext():
+                browser = await self._browser(found, spec.allowed_hosts)
+                try:
+                    return await Page.open(browser, spec, turn)
+                except BrowserLost as error:
+                    problem = str(error)
+                    browser.kill()
+                except (PageLost, CDPError) as error:
+                    problem = str(error)
         raise EnvironmentFailure(
             f"a page could not be opened in {_ATTEMPTS} attempts; the last said: {problem}", kind="browser"
         )
@@ -219,10 +225,10 @@ class Pool:
 
     async def _retire(self) -> None:
         """Let go of lost browsers, and of old ones without pages."""
-        for browser in list(self.browsers):
-            if browser.lost or (browser.opened >= PAGES_PER_LIFE and browser.pages == 0):
-                self.browsers.remove(browser)
-                await browser.close()
+        gone = [b for b in self.browsers if b.lost or (b.opened >= PAGES_PER_LIFE and b.pages == 0)]
+        self.browsers = [b for b in self.browsers if b not in gone]  # before any wait: others retire too
+        for browser in gone:
+            await browser.close()
 
     def _background(self, coroutine) -> None:  # type: ignore[no-untyped-def]
         if self._closed:

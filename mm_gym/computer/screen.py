@@ -76,7 +76,7 @@ class Screen:
             self._pid, self._page, self._likely = os.getpid(), None, None
             _enter()
         old, self._page, self._hands = self._page, None, None
-        self._page = self._run(self._turn_to(old, spec, tuple(likely)), 3 * spec.deadline + 60)
+        self._page = self._run(self._turn_to(old, spec, tuple(likely)), 15 * spec.deadline + 60)
         self._hands = Hands(self._page)
 
     def look(self, settle_ms: float = 0, probe: str | None = None, *, picture: bool = True) -> Seen:
