@@ -150,7 +150,7 @@ class Hands:
                 await self._release(action.x, action.y, action.button, n)
 
     async def _quick_click(self, action: Click) -> None:
-        """Move, press and release sent in one go: one frame takes them all in."""
+        """Move, press and release sent in one go: the press takes the move along, without a frame."""
         x, y, bit = action.x, action.y, _BUTTON_BITS[action.button]
         common = {"x": x, "y": y, "modifiers": self._modifiers}
         events: list[dict[str, Any]] = []
@@ -161,9 +161,8 @@ class Hands:
             events.append({"type": "mousePressed", "buttons": bit, **one})
             events.append({"type": "mouseReleased", "buttons": 0, **one})
         self.pointer = (x, y)
-        moved = events[0]["type"] == "mouseMoved"
         sent = [self.page.send("Input.dispatchMouseEvent", e) for e in events]
-        await self.page.until(sent, "a click", needs_frame=moved)
+        await self.page.until(sent, "a click")
 
     async def _drag(self, action: Drag) -> None:
         if not 2 <= len(action.path) <= MAX_PATH:

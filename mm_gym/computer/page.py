@@ -27,6 +27,7 @@ ORIGIN = "https://mm-gym.test"
 BLANK = "about:blank"
 
 _PATIENCE = 0.005  # seconds that input may take before another frame is drawn for it
+_LONG_PATIENCE = 1.0  # where it needs none: with a frame more or less the page may see other hover events
 _SLICE_MS = 50
 _LOAD_SLICES = 200  # 10 s of virtual time
 _BEFORE = (Path(__file__).with_name("js") / "before.js").read_text()
@@ -299,11 +300,11 @@ class Page:
         pending = set(futures)
         end = asyncio.get_running_loop().time() + self.spec.deadline
         # on a busy machine everything takes longer, and more frames only make it busier
-        patience = _PATIENCE * max(1, self.browser.connection.waiting)
+        patience = _PATIENCE * max(1, self.browser.connection.waiting) if needs_frame else _LONG_PATIENCE
         while pending:
             if self.browser.fast and needs_frame:
                 await self.frame()
-            needs_frame = True  # what still waits after a while may wait for a frame
+            needs_frame = True  # what still waits after so long may wait for a frame
             _, pending = await asyncio.wait(pending, timeout=patience)
             patience = max(patience, min(2 * patience, 0.2))
             if pending and asyncio.get_running_loop().time() > end:
