@@ -110,7 +110,7 @@ def test_a_dropped_engine_closes_its_environments():
 
 
 SCRIPT = """
-import sys
+import sys, threading, time
 sys.path[:0] = [{root!r}, {here!r}]
 from scripted import CharRenderer, ScriptedPolicy
 from agents.engine import RolloutEngine
@@ -118,7 +118,13 @@ from agents.types import Task
 from faulty_env import ENV_ID
 engine = RolloutEngine(ScriptedPolicy(), CharRenderer(), workers="process")
 engine.collect([Task(ENV_ID)])
-print("ready", flush=True)
+
+def tell():
+    while engine.open_environments < 3:
+        time.sleep(0.01)
+    print("ready", flush=True)
+
+threading.Thread(target=tell, daemon=True).start()
 try:
     engine.collect([Task(ENV_ID, {{"length": 1000, "latency": 0.05}}, group=i) for i in range(3)])
 except KeyboardInterrupt:
@@ -134,11 +140,7 @@ def start_script() -> tuple[subprocess.Popen[str], list[psutil.Process]]:
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    own = psutil.Process(process.pid)
-    deadline = time.monotonic() + 120
-    while len(own.children(recursive=True)) < 4 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return process, own.children(recursive=True)
+    return process, psutil.Process(process.pid).children(recursive=True)
 
 
 def gone(processes: list[psutil.Process]) -> bool:
