@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from functools import partial
 from typing import Any
 
-from mm_gym.computer.actions import Answer
+from mm_gym.computer.actions import Answer, Scroll
 from mm_gym.computer.apps.content import (
     FIRST_NAMES,
     NOUNS,
@@ -213,10 +213,9 @@ def _reveal_both(page: PageQuery, k: str, offset: int) -> Iterator[Any]:
     box = page.find(at("grid"))
     y = page.find(at(k)).center[1] + offset
     low, high = box.y + 12, min(box.y + box.height, page.size[1]) - 12
-    if not low <= y <= high:
-        yield from reveal(
-            page, at(k), within=at("grid"), margin=min(abs(offset) + 20, int(box.height / 2) - 24)
-        )
+    beyond = max(y - high, 0) + min(y - low, 0)
+    if beyond:  # at most three hours away: the event itself stays in view
+        yield Scroll(0, round(beyond), int(box.x + box.width / 2), int(box.y + box.height / 2))
 
 
 def edit(rng: Rng, level: int) -> Instance:
@@ -310,8 +309,8 @@ def _pick_day(page: PageQuery, day: str) -> Moves:
     if _drafted(page, "day") == day:
         return
     yield from press(page, "date", within="dialog:body")
-    while page.state()["ui"]["picking"] != day[:7]:
-        yield from press(page, "pick:next", within="dialog:body")
+    while (shown := page.state()["ui"]["picking"]) != day[:7]:
+        yield from press(page, "pick:next" if shown < day[:7] else "pick:prev", within="dialog:body")
     yield from press(page, f"pick:{day}", within="dialog:body")
 
 
