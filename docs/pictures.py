@@ -117,7 +117,7 @@ def shot(page_file: Path, selector: str) -> Image.Image:
         page = browser.new_page(viewport={"width": 760, "height": 900})
         page.goto(page_file.as_uri())
         page.add_style_tag(content="header { display: none }")
-        page.wait_for_function("[...document.images].every(i => i.complete && i.naturalWidth)")
+        page.evaluate("Promise.all([...document.images].map(image => image.decode()))")
         png = page.locator(selector).screenshot()
         browser.close()
         return Image.open(io.BytesIO(png)).convert("RGB")

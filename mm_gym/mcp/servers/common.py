@@ -154,6 +154,8 @@ async def _serve_http(server: Any, host: str, port: int) -> None:
 
     app = server.streamable_http_app(host=host, json_response=True, max_request_body_size=64 << 20)
     listening = socket.create_server((host, port))
+    # asyncio does so only for sockets that it opened itself: without it an answer waits 40 ms for an ACK
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sys.stderr.write(f"listening on http://{host}:{listening.getsockname()[1]}/mcp\n")
     sys.stderr.flush()
     await uvicorn.Server(uvicorn.Config(app, log_level="warning")).serve(sockets=[listening])
