@@ -234,17 +234,7 @@ function editor(data, ui) {
     title: d.id ? "Edit event" : "New event",
     onclose: close,
     body: [
-      field(
-        "Title",
-        input({
-          k: "title",
-          value: d.title,
-          focus: true,
-          oninput: (v) => {
-            d.title = v;
-          },
-        }),
-      ),
+      field("Title", input({ ...bound(d, "title"), focus: true })),
       h(
         "div",
         { class: "row when" },
@@ -275,18 +265,7 @@ function editor(data, ui) {
             },
           }),
         ),
-        field(
-          "To",
-          select({
-            k: "end",
-            value: d.end,
-            label: "To",
-            options: times(d.start + STEP),
-            onchange: (v) => {
-              d.end = v;
-            },
-          }),
-        ),
+        field("To", select({ ...bound(d, "end"), label: "To", options: times(d.start + STEP) })),
       ),
       ui.picking &&
         h(
@@ -307,16 +286,7 @@ function editor(data, ui) {
             },
           }),
         ),
-      field(
-        "Place",
-        input({
-          k: "place",
-          value: d.place,
-          oninput: (v) => {
-            d.place = v;
-          },
-        }),
-      ),
+      field("Place", input(bound(d, "place"))),
       field(
         "Guests",
         h(

@@ -18,15 +18,7 @@ app.start({
           "div",
           { class: "search" },
           icon("search"),
-          input({
-            k: "search",
-            value: ui.query,
-            placeholder: "Search here",
-            label: "Search messages",
-            oninput: (v) => {
-              ui.query = v;
-            },
-          }),
+          input({ ...bound(ui, "query", "search"), placeholder: "Search here", label: "Search messages" }),
         ),
         avatar(app.options.me),
       ),
@@ -115,15 +107,7 @@ function message(ui, c, m) {
         ? h(
             "div",
             { class: "col" },
-            input({
-              k: "edit",
-              value: ui.draft,
-              focus: true,
-              oninput: (v) => {
-                ui.draft = v;
-              },
-              onenter: () => saveEdit(ui, m),
-            }),
+            input({ ...bound(ui, "draft", "edit"), focus: true, onenter: () => saveEdit(ui, m) }),
             h(
               "div",
               { class: "row" },
@@ -253,16 +237,7 @@ function composer(ui, c) {
   return h(
     "div",
     { class: "composer" },
-    input({
-      k: "text",
-      value: ui.text,
-      placeholder: `Message ${c.name}`,
-      label: "Message",
-      oninput: (v) => {
-        ui.text = v;
-      },
-      onenter: send,
-    }),
+    input({ ...bound(ui, "text"), placeholder: `Message ${c.name}`, label: "Message", onenter: send }),
     button("Send", { k: "send", kind: "primary", icon: "send", onclick: send }),
   );
 }

@@ -43,15 +43,7 @@ app.start({
         "div",
         { class: "search" },
         icon("search"),
-        input({
-          k: "search",
-          value: ui.query,
-          placeholder: `Search ${app.options.city}`,
-          label: "Search",
-          oninput: (v) => {
-            ui.query = v;
-          },
-        }),
+        input({ ...bound(ui, "query", "search"), placeholder: `Search ${app.options.city}`, label: "Search" }),
       ),
       button("", {
         k: "directions",

@@ -320,22 +320,10 @@ const FORMS = {
     const text = parts && `${parts[4]}-${two(at("m"))}-${two(at("d"))}`,
       valid = parts && at("m") <= 12 && at("d") >= 1 && day.text(day.parse(text)) === text;
     return [
-      field(
-        "Date",
-        input({
-          k: "date",
-          value: ui.text,
-          placeholder: app.options.placeholder,
-          focus: true,
-          oninput: (v) => {
-            ui.text = v;
-          },
-        }),
-        {
-          error: ui.text && !valid ? `Please write it as ${app.options.placeholder}` : null,
-          help: `Written as ${app.options.placeholder}`,
-        },
-      ),
+      field("Date", input({ ...bound(ui, "text", "date"), placeholder: app.options.placeholder, focus: true }), {
+        error: ui.text && !valid ? `Please write it as ${app.options.placeholder}` : null,
+        help: `Written as ${app.options.placeholder}`,
+      }),
       book(data, valid && day.long(text), { day: text }, valid),
     ];
   },

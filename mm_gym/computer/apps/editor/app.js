@@ -234,25 +234,8 @@ function finder(ui) {
   return h(
     "div",
     { class: "finder", key: "finder" },
-    input({
-      k: "find",
-      value: ui.find,
-      placeholder: "Find",
-      label: "Find",
-      focus: true,
-      oninput: (v) => {
-        ui.find = v;
-      },
-    }),
-    input({
-      k: "replace",
-      value: ui.replace,
-      placeholder: "Replace with",
-      label: "Replace with",
-      oninput: (v) => {
-        ui.replace = v;
-      },
-    }),
+    input({ ...bound(ui, "find"), placeholder: "Find", label: "Find", focus: true }),
+    input({ ...bound(ui, "replace"), placeholder: "Replace with", label: "Replace with" }),
     h("span", { class: "muted" }, `${count} found`),
     button("Replace all", { k: "replace-all", kind: "primary", onclick: all }),
     button("", {

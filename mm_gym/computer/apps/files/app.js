@@ -273,20 +273,7 @@ function nameDialog(data, ui) {
   return dialog({
     title: ui.naming === "new" ? "New folder" : "Rename",
     onclose: close,
-    body: [
-      field(
-        "Name",
-        input({
-          k: "name",
-          value: ui.text,
-          focus: true,
-          oninput: (v) => {
-            ui.text = v;
-          },
-          onenter: save,
-        }),
-      ),
-    ],
+    body: [field("Name", input({ ...bound(ui, "text", "name"), focus: true, onenter: save }))],
     actions: [
       button("Cancel", { k: "cancel", onclick: close }),
       button("Save", { k: "save", kind: "primary", onclick: save }),

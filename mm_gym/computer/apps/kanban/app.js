@@ -49,16 +49,7 @@ function column(data, ui, c) {
       ? h(
           "div",
           { class: "col adder" },
-          input({
-            k: "title",
-            value: ui.text,
-            placeholder: "Title",
-            focus: true,
-            oninput: (v) => {
-              ui.text = v;
-            },
-            onenter: add,
-          }),
+          input({ ...bound(ui, "text", "title"), placeholder: "Title", focus: true, onenter: add }),
           h(
             "div",
             { class: "row" },
@@ -178,13 +169,9 @@ function cardDialog(data, ui) {
       field(
         "Owner",
         select({
-          k: "owner",
-          value: it.owner,
+          ...bound(it, "owner"),
           label: "Nobody",
           options: [{ value: null, label: "Nobody" }, ...app.options.people.map((p) => ({ value: p, label: p }))],
-          onchange: (v) => {
-            it.owner = v;
-          },
         }),
       ),
     ],

@@ -286,41 +286,11 @@ function composer(data, ui) {
       ui.draft = null;
     },
     body: [
-      field(
-        "To",
-        input({
-          k: "to",
-          value: d.to,
-          placeholder: "name@example.com",
-          focus: d.kind !== "reply",
-          oninput: (v) => {
-            d.to = v;
-          },
-        }),
-        { error: d.to && !valid && d.tried ? "This is not a mail address." : null },
-      ),
-      field(
-        "Subject",
-        input({
-          k: "subject",
-          value: d.subject,
-          oninput: (v) => {
-            d.subject = v;
-          },
-        }),
-      ),
-      field(
-        "Message",
-        textarea({
-          k: "body",
-          value: d.body,
-          rows: 5,
-          focus: d.kind === "reply",
-          oninput: (v) => {
-            d.body = v;
-          },
-        }),
-      ),
+      field("To", input({ ...bound(d, "to"), placeholder: "name@example.com", focus: d.kind !== "reply" }), {
+        error: d.to && !valid && d.tried ? "This is not a mail address." : null,
+      }),
+      field("Subject", input(bound(d, "subject"))),
+      field("Message", textarea({ ...bound(d, "body"), rows: 5, focus: d.kind === "reply" })),
     ],
     actions: [
       button("Discard", {

@@ -17,15 +17,7 @@ app.start({
           "div",
           { class: "search" },
           icon("search"),
-          input({
-            k: "search",
-            value: ui.query,
-            placeholder: "Find a setting",
-            label: "Find a setting",
-            oninput: (v) => {
-              ui.query = v;
-            },
-          }),
+          input({ ...bound(ui, "query", "search"), placeholder: "Find a setting", label: "Find a setting" }),
         ),
       ),
       h(

@@ -20,6 +20,14 @@ function button(label, { k, kind, icon: name, onclick, disabled, title, pressed,
   );
 }
 
+/** What ties a control to a property of `object`: its name, its value and what a new value does. */
+function bound(object, property, k = property) {
+  const set = (value) => {
+    object[property] = value;
+  };
+  return { k, value: object[property], oninput: set, onchange: set };
+}
+
 /** One line of text; `oninput` gets the new text. */
 function input({ k, value, oninput, placeholder, onenter, focus, type, label, cls, max }) {
   return h("input", {

@@ -166,12 +166,8 @@ const PAGES = {
       ),
       h("span", { class: "grow" }),
       select({
-        k: "sort",
-        value: ui.sort,
+        ...bound(ui, "sort"),
         label: "Sort",
-        onchange: (v) => {
-          ui.sort = v;
-        },
         options: [
           { value: "featured", label: "Featured" },
           { value: "cheap", label: "Price: low to high" },
@@ -393,17 +389,7 @@ const PAGES = {
                 },
               }),
             ),
-            field(
-              "Voucher",
-              input({
-                k: "code",
-                value: ui.code,
-                placeholder: "Optional",
-                oninput: (v) => {
-                  ui.code = v;
-                },
-              }),
-            ),
+            field("Voucher", input({ ...bound(ui, "code"), placeholder: "Optional" })),
           ),
         ),
       ),

@@ -247,48 +247,10 @@ function editor(data, ui) {
     title: "Edit " + d.ref,
     onclose: close,
     body: [
-      field(
-        "Customer",
-        input({
-          k: "who",
-          value: d.who,
-          oninput: (v) => {
-            d.who = v;
-          },
-        }),
-      ),
-      field(
-        "City",
-        input({
-          k: "city",
-          value: d.city,
-          oninput: (v) => {
-            d.city = v;
-          },
-        }),
-      ),
-      field(
-        "Amount",
-        input({
-          k: "amount",
-          value: d.amount,
-          oninput: (v) => {
-            d.amount = v;
-          },
-        }),
-        { error: valid ? null : "A number, please." },
-      ),
-      field(
-        "Status",
-        select({
-          k: "status",
-          value: d.status,
-          options: Object.keys(STATUS),
-          onchange: (v) => {
-            d.status = v;
-          },
-        }),
-      ),
+      field("Customer", input(bound(d, "who"))),
+      field("City", input(bound(d, "city"))),
+      field("Amount", input(bound(d, "amount")), { error: valid ? null : "A number, please." }),
+      field("Status", select({ ...bound(d, "status"), options: Object.keys(STATUS) })),
     ],
     actions: [
       button("Cancel", { k: "cancel", onclick: close }),
