@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from collections import deque
-from typing import Any
+from typing import Self
 
 import anyio
 import mcp_types
@@ -50,10 +50,9 @@ class StdioTransport:
         self.process: asyncio.subprocess.Process | None = None
         self._received = 0
         self._garbage = 0
-        self._tasks: list[asyncio.Task[None]] = []
-        self._streams: list[Any] = []
+        self._log_task: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> tuple[Any, Any]:
+    async def __aenter__(self) -> tuple[_FromServer, _ToServer]:
         spec = self.spec
         command = sys.executable if spec.command == "python" else spec.command
         self.process = await asyncio.create_subprocess_exec(
@@ -68,15 +67,8 @@ class StdioTransport:
             limit=self.message_bytes,
         )
         guard.watch(self.process.pid)
-        to_session, from_server = anyio.create_memory_object_stream[Any](0)
-        to_server, from_session = anyio.create_memory_object_stream[Any](0)
-        self._streams = [to_session, from_server, to_server, from_session]
-        self._tasks = [
-            asyncio.create_task(self._read(to_session)),
-            asyncio.create_task(self._write(from_session, to_session)),
-            asyncio.create_task(self._read_log()),
-        ]
-        return from_server, to_server
+        self._log_task = asyncio.create_task(self._read_log())
+        return _FromServer(self), _ToServer(self)
 
     async def __aexit__(self, *error: object) -> None:
         # cancelling the caller must not leave a process: what follows is bounded by itself
@@ -98,11 +90,9 @@ class StdioTransport:
             if await _ended(process, GRACE):
                 break
         guard.kill_group(process.pid)  # what it left behind
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for stream in self._streams:
-            stream.close()
+        assert self._log_task is not None
+        self._log_task.cancel()
+        await asyncio.wait([self._log_task])
         transport = getattr(process, "_transport", None)
         if transport is not None:  # pipes that a grandchild still holds would keep it open
             transport.close()
@@ -110,35 +100,32 @@ class StdioTransport:
 
     # -- the three pipes ------------------------------------------------------------------------------
 
-    async def _read(self, to_session: Any) -> None:
+    async def read(self) -> SessionMessage | None:
+        """The server's next message; None when there will be no more: it ended, or `fault` says why."""
         assert self.process is not None
         assert self.process.stdout is not None
-        reader = self.process.stdout
         try:
-            while True:
-                line = await reader.readuntil(b"\n")
+            while self.fault is None:
+                line = await self.process.stdout.readuntil(b"\n")
                 self._received += len(line)
+                message = self._message(line)
                 if self._received > FLOOD * self.message_bytes:
                     self.fault = f"it sent more than {FLOOD * self.message_bytes} bytes unasked"
-                    return
-                message = self._message(line)
-                if message is not None:
-                    await to_session.send(message)
+                elif message is not None:
+                    return message
                 elif self._garbage > MAX_GARBAGE:
                     self.fault = f"it wrote more than {MAX_GARBAGE} lines to stdout that are no messages"
-                    return
         except asyncio.IncompleteReadError as error:
             if error.partial:
                 self._note(error.partial)
             await _ended(self.process, 0.5)  # so that its exit status and last words can be told
         except asyncio.LimitOverrunError:
             self.fault = f"it sent a message of more than {self.message_bytes} bytes"
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-            return
-        finally:
-            to_session.close()  # wakes all that wait for an answer
-            if self.fault is not None:
-                guard.kill_group(self.process.pid)
+        except OSError:
+            return None
+        if self.fault is not None:
+            guard.kill_group(self.process.pid)
+        return None
 
     def _message(self, line: bytes) -> SessionMessage | None:
         try:
@@ -149,18 +136,21 @@ class StdioTransport:
                 self._note(line)
             return None
 
-    async def _write(self, from_session: Any, to_session: Any) -> None:
+    async def write(self, message: SessionMessage) -> None:
+        """Send a message.
+
+        Raises:
+            anyio.BrokenResourceError: The server reads no more.
+        """
         assert self.process is not None
         assert self.process.stdin is not None
-        stdin = self.process.stdin
+        self._received = 0
+        text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
         try:
-            async for item in from_session:
-                self._received = 0
-                text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-                stdin.write(text.encode() + b"\n")
-                await stdin.drain()
-        except (OSError, anyio.ClosedResourceError):
-            to_session.close()
+            self.process.stdin.write(text.encode() + b"\n")
+            await self.process.stdin.drain()
+        except OSError as error:
+            raise anyio.BrokenResourceError from error
 
     async def _read_log(self) -> None:
         assert self.process is not None
@@ -178,6 +168,48 @@ class StdioTransport:
         text = clean(line[:2_000].decode("utf-8", "replace")).strip()
         if text:
             self.log.append(text[:500])
+
+
+class _Stream:
+    """A direction as the SDK takes it. Read and written by its own tasks: a task between takes time a message."""
+
+    def __init__(self, transport: StdioTransport) -> None:
+        self._transport = transport
+
+    async def aclose(self) -> None:
+        """Nothing: the transport closes its pipes."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+class _FromServer(_Stream):
+    """Messages of the server, the SDK's `ReadStream`."""
+
+    async def receive(self) -> SessionMessage:
+        message = await self._transport.read()
+        if message is None:
+            raise anyio.EndOfStream
+        return message
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage:
+        message = await self._transport.read()
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+
+class _ToServer(_Stream):
+    """Messages to the server, the SDK's `WriteStream`."""
+
+    async def send(self, item: SessionMessage, /) -> None:
+        await self._transport.write(item)
 
 
 async def _ended(process: asyncio.subprocess.Process, seconds: float) -> bool:
