@@ -135,47 +135,41 @@ def _load(folder: str, dtype: str) -> Any:
     return model
 
 
-class BlankPolicy:
+class _Blank:
+    """Another policy, started and stopped with this one."""
+
+    def __init__(self, policy: Any) -> None:
+        self._policy = policy
+
+    @property
+    def version(self) -> int:
+        return self._policy.version
+
+    async def start(self) -> None:
+        await self._policy.start()
+
+    async def stop(self) -> None:
+        await self._policy.stop()
+
+
+class BlankPolicy(_Blank):
     """Another policy whose pictures are all black: does it see what it answers?
 
     Sizes stay, so streams are as long as before.
     """
 
     def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self.renderer: Any = getattr(policy, "renderer", None)
         self.max_context = getattr(policy, "max_context", None)
-
-    @property
-    def version(self) -> int:
-        return self._policy.version
-
-    async def start(self) -> None:
-        await self._policy.start()
-
-    async def stop(self) -> None:
-        await self._policy.stop()
 
     async def generate(self, request: Request) -> Response:
         blank = [_black(image.size) for image in request.images]
         return await self._policy.generate(replace(request, images=blank))
 
 
-class BlankEpisodePolicy:
+class BlankEpisodePolicy(_Blank):
     """`BlankPolicy` for back ends that answer with text."""
-
-    def __init__(self, policy: EpisodePolicy) -> None:
-        self._policy = policy
-
-    @property
-    def version(self) -> int:
-        return self._policy.version
-
-    async def start(self) -> None:
-        await self._policy.start()
-
-    async def stop(self) -> None:
-        await self._policy.stop()
 
     async def respond(self, episode: Episode, *, max_tokens: int, seed: int) -> TextResponse:
         blank = replace(episode, images=[np.zeros_like(image) for image in episode.images])

@@ -50,9 +50,8 @@ class Anthropic(ToolDialect):
     def system_prompt(self, view: View) -> str:
         return (
             "You use a computer by calling the computer tool: it acts with the mouse and keyboard and "
-            "returns a "
-            "screenshot. When the task is done, reply without a tool call; if the task asks a question, that "
-            "reply is the answer and nothing else."
+            "returns a screenshot. When the task is done, reply without a tool call; if the task asks a "
+            "question, that reply is the answer and nothing else."
         )
 
     def description(self, view: View) -> str:

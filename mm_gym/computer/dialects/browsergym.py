@@ -69,11 +69,9 @@ class BrowserGymCoord(Dialect):
     def system_prompt(self, view: View) -> str:
         return (
             "You are a web agent. Answer each observation with exactly one action, a function call, and "
-            "nothing "
-            f"else. The screen has {view.width}x{view.height} pixels. The actions are: {self.examples}, "
-            "scroll(delta_x, delta_y), noop(wait_ms=1000), send_msg_to_user(text) to give the answer and "
-            "end, "
-            "report_infeasible(reason)."
+            f"nothing else. The screen has {view.width}x{view.height} pixels. The actions are: "
+            f"{self.examples}, scroll(delta_x, delta_y), noop(wait_ms=1000), send_msg_to_user(text) to "
+            "give the answer and end, report_infeasible(reason)."
         )
 
     def parse(self, text: str) -> ToolParse:

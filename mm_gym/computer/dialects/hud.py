@@ -44,8 +44,8 @@ class Hud(ToolDialect):
     def description(self, view: View) -> str:
         return (
             f"Control a computer with a {view.width}x{view.height} screen. x and y are pixels from the top "
-            f"left "
-            "corner; scroll_y > 0 scrolls down; time is in milliseconds; pattern [100] makes a double click."
+            "left corner; scroll_y > 0 scrolls down; time is in milliseconds; pattern [100] makes a "
+            "double click."
         )
 
     def parameters(self, view: View) -> dict[str, Any]:

@@ -31,8 +31,7 @@ class MiniWoB(ToolDialect):
     def description(self, view: View) -> str:
         return (
             f"Act on a page of {view.width}x{view.height} pixels. coords are [x, y] pixels; ref is the "
-            f"number in "
-            "brackets before an element; keys are written like C-a for Ctrl+A, or <Enter>."
+            "number in brackets before an element; keys are written like C-a for Ctrl+A, or <Enter>."
         )
 
     def parameters(self, view: View) -> dict[str, Any]:

@@ -30,8 +30,8 @@ class OpenAI(ToolDialect):
     def description(self, view: View) -> str:
         return (
             f"A computer with a screen of {view.width}x{view.height} pixels. Positions are pixels from the "
-            f"top left "
-            "corner; scroll_x and scroll_y are pixels, positive is right and down; wait takes `ms`."
+            "top left corner; scroll_x and scroll_y are pixels, positive is right and down; wait takes "
+            "`ms`."
         )
 
     def parameters(self, view: View) -> dict[str, Any]:

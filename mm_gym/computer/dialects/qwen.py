@@ -60,19 +60,16 @@ class Qwen3VL(ToolDialect):
     def system_prompt(self, view: View) -> str:
         return (
             "You operate a computer through its screen, mouse and keyboard. Look at the screenshot, then "
-            "call "
-            "computer_use once per turn to carry out the user's task. Call it with terminate when the task "
-            "is "
-            "done or cannot be done, or with answer when the task asks a question."
+            "call computer_use once per turn to carry out the user's task. Call it with terminate when "
+            "the task is done or cannot be done, or with answer when the task asks a question."
         )
 
     def description(self, view: View) -> str:
         grid = self.grid(view)
         last = (grid.columns, grid.rows) if grid.closed else (grid.columns - 1, grid.rows - 1)
         return (
-            "Use the mouse and keyboard of a computer and see its screen after each action. "
-            f"Coordinates are [x, y] with x from 0 (left) to {last[0]} (right) and y from 0 (top) to "
-            f"{last[1]} "
+            "Use the mouse and keyboard of a computer and see its screen after each action. Coordinates "
+            f"are [x, y] with x from 0 (left) to {last[0]} (right) and y from 0 (top) to {last[1]} "
             "(bottom). Click in the middle of things."
         )
 
@@ -84,14 +81,11 @@ class Qwen3VL(ToolDialect):
                     "type": "string",
                     "enum": list(_ACTIONS),
                     "description": "left_click, right_click, middle_click, double_click, triple_click, "
-                    "mouse_move: "
-                    "at `coordinate`, while `keys` are held. left_click_drag: from the pointer to "
-                    "`coordinate`. key: press `keys` "
-                    "together. type: type `text`. scroll: turn the wheel by `pixels` at the pointer, "
-                    "positive is "
-                    "up. hscroll: the same sideways, positive is right. wait: for `time` seconds. answer: "
-                    "give "
-                    "`text` as the answer. terminate: end with `status`.",
+                    "mouse_move: at `coordinate`, while `keys` are held. left_click_drag: from the "
+                    "pointer to `coordinate`. key: press `keys` together. type: type `text`. scroll: turn "
+                    "the wheel by `pixels` at the pointer, positive is up. hscroll: the same sideways, "
+                    "positive is right. wait: for `time` seconds. answer: give `text` as the answer. "
+                    "terminate: end with `status`.",
                 },
                 "coordinate": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
                 "keys": {"type": "array", "items": {"type": "string"}},

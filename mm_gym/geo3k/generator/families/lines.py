@@ -149,8 +149,7 @@ def _bent_line(rng: np.random.Generator) -> Draft:
     value = total.solve(first + second)
     solution = (
         f"The parallel through {b} divides the angle there into alternate interior angles: {total} = "
-        f"{first} + "
-        f"{second}, so x = {plain(value)}."
+        f"{first} + {second}, so x = {plain(value)}."
     )
     return for_unknown(rng, figure, value, solution, unit="degree")
 

@@ -50,9 +50,8 @@ def regular_polygon_area(rng: np.random.Generator, level: int) -> Draft:
     figure.segment(centre, bottom, dashed=True)
     figure.right_angle(centre, bottom, names[0])
     solution = (
-        f"The apothem is {size}/(2 tan {plain(sympy.Rational(180, count))}°) ≈ {rounded(apothem, 2)}; "
-        "half of it "
-        f"times the perimeter {count * size} is about {rounded(area, 1)}."
+        f"The apothem is {size}/(2 tan {plain(sympy.Rational(180, count))}°) ≈ {rounded(apothem, 2)}; half "
+        f"of it times the perimeter {count * size} is about {rounded(area, 1)}."
     )
     return for_area(figure, question, area, names, solution, places=1)
 

@@ -134,9 +134,8 @@ def rectangle(rng: np.random.Generator, level: int) -> Draft:
     figure.label_angle(e, a, b, slope)
     answer = sympy.Integer(180 - 2 * slope)
     solution = (
-        f"The half diagonals {a}{e} and {b}{e} are equal, so m∠{e}{b}{a} = {slope} and m∠{a}{e}{b} = "
-        "180 − 2 · "
-        f"{slope} = {answer}."
+        f"The half diagonals {a}{e} and {b}{e} are equal, so m∠{e}{b}{a} = {slope} and m∠{a}{e}{b} = 180 − "
+        f"2 · {slope} = {answer}."
     )
     return told(text, for_angle(rng, figure, (a, e, b), answer, solution))
 
@@ -350,8 +349,7 @@ def _kite_side(
         raise Unsuitable("an ugly root")
     solution = (
         f"The diagonals of a kite are perpendicular and {a}{c} halves {b}{d}: {asked[0]}{asked[1]} = "
-        f"√({half}² + "
-        f"{asked[2]}²) = {plain(answer)}."
+        f"√({half}² + {asked[2]}²) = {plain(answer)}."
     )
     question = f"Quadrilateral {a}{b}{c}{d} is a kite. {find_length(rng, asked[0] + asked[1])}"
     return Draft(figure, question, answer, lambda f: f.length(asked[0], asked[1]), solution)

@@ -122,9 +122,8 @@ def _shared_altitude(rng: np.random.Generator) -> Draft:
     answer = altitude * (leg + rest) / 2
     figure.label_length(d, b, rest)
     solution = (
-        f"{first}, so {c}{d} = {plain(altitude)}. The base is {leg} + {rest} = {leg + rest}, the area "
-        "half of base "
-        f"times height: {plain(answer)}."
+        f"{first}, so {c}{d} = {plain(altitude)}. The base is {leg} + {rest} = {leg + rest}, the area half "
+        f"of base times height: {plain(answer)}."
     )
     question = f"Find the area of $\\triangle {a}{b}{c}$."
     return Draft(figure, question, answer, lambda f: f.area(a, b, c), solution, unit="area")

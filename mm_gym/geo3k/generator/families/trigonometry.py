@@ -77,9 +77,8 @@ def _angle_by_sines(rng: np.random.Generator, a: str, b: str, c: str) -> Draft:
     figure.label_length(a, c, other)
     answer = sympy.asin(ratio) * 180 / sympy.pi
     solution = (
-        f"By the law of sines sin {b} / {other} = sin {at_a}° / {across}; {b} faces the shorter side, "
-        f"so m∠{b} ≈ "
-        f"{rounded(answer, 1)}°."
+        f"By the law of sines sin {b} / {other} = sin {at_a}° / {across}; {b} faces the shorter side, so "
+        f"m∠{b} ≈ {rounded(answer, 1)}°."
     )
     return Draft(
         figure, find_angle(rng, b), answer, lambda f: f.angle(a, b, c), solution, places=1, unit="degree"
