@@ -35,7 +35,7 @@ class EpisodeRecord:
     turns: int
     tool_calls: int
     failed_calls: int
-    """Calls that were malformed, unknown or failed."""
+    """Calls that were malformed, unknown or failed, and turns with a mistake that left no call to count."""
     images: int
     late_images: int
     """Pictures that arrived after the first turn."""
@@ -47,7 +47,8 @@ class EpisodeRecord:
 def record_of(trajectory: Trajectory) -> EpisodeRecord:
     """The record of one trajectory."""
     calls = [call for turn in trajectory.turns for call in turn.tool_calls]
-    malformed = sum(turn.error is not None for turn in trajectory.turns)
+    failed = [sum(call.get("status") != "ok" for call in turn.tool_calls) for turn in trajectory.turns]
+    mistaken = [turn.error is not None for turn in trajectory.turns]
     return EpisodeRecord(
         env=name_of(trajectory.task) if trajectory.task else trajectory.episode.env_id,
         stop_reason=str(trajectory.stop_reason or "none"),
@@ -56,7 +57,7 @@ def record_of(trajectory: Trajectory) -> EpisodeRecord:
         success=trajectory.success or trajectory.metrics.get("success", 0.0) > 0,
         turns=len(trajectory.turns),
         tool_calls=len(calls),
-        failed_calls=sum(call.get("status") != "ok" for call in calls) + malformed,
+        failed_calls=sum(map(max, failed, mistaken)),
         images=len(trajectory.images),
         late_images=sum(turn.images for turn in trajectory.turns),
         sampled_tokens=trajectory.sampled_tokens,
@@ -79,7 +80,7 @@ class Evaluation:
     tool_calls: float
     """Mean."""
     failed_calls: int
-    """Sum of malformed, unknown and failed calls."""
+    """Sum of malformed, unknown and failed calls, and of mistaken turns without a call."""
     late_images: int
     """Sum of the pictures that arrived after the first turn."""
     sampled_tokens: float

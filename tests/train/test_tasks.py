@@ -111,3 +111,14 @@ def test_masked_episodes_count_in_nothing_but_masked():
     assert (figures.turns, figures.tool_calls, figures.late_images) == (1.0, 0.5, 1)
     assert figures.stop_reasons == {"env_done": 1, "token_budget": 1}
     assert math.isnan(summarize([]).success)
+
+
+def test_a_failed_call_and_a_turn_without_one_count_once_each():
+    from agents.types import Trajectory, Turn
+    from train.evaluation import record_of, summarize
+
+    failed = Turn(0, 1, error="failed_call", tool_calls=[{"name": "zoom", "status": "failed"}])
+    missing = Turn(1, 2, error="missing_call")
+    fine = Turn(2, 3, tool_calls=[{"name": "zoom", "status": "ok"}])
+    figures = summarize([record_of(Trajectory(reward=0.0, turns=[failed, missing, fine]))])
+    assert (figures.tool_calls, figures.failed_calls) == (2.0, 2)
