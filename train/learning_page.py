@@ -33,6 +33,7 @@ COLUMNS = (
     "late pictures",
     "seconds",
     "CPU seconds",
+    "load",
 )
 
 
@@ -151,10 +152,10 @@ A vision-language model of one million parameters with random weights is made, f
 solvers for a minute (warm-up), and goes on by GRPO. The command ran the runs below and wrote this page and its
 pictures from their records. Finished runs are not repeated, a killed one goes on from its last checkpoint.
 
-- Machine: {_machine()}. Two runs side by side, each on one core. Run on {" and ".join(dates)}.
+- Machine: {_machine()}. Each run on one core, at most two side by side. Run on {" and ".join(dates)}.
 - A run took {min(seconds):.0f} to {max(seconds):.0f} seconds, all counted: making the model, warm-up, GRPO,
   evaluations. Its core worked {min(cpu):.0f} to {max(cpu):.0f} seconds of these for it; the machine's load was
-  {min(loads):.0f} to {max(loads):.0f} meanwhile, where two runs alone make 2.
+  {min(loads):.0f} to {max(loads):.0f} meanwhile, where two runs alone make 2: the table has it for each run.
 - Success is measured on held-out tasks at temperature 1, the interval is Wilson's at 95%. "Apart" says that the
   intervals before and after GRPO do not touch.
 """
@@ -211,6 +212,7 @@ def _table(runs: Sequence[Finished]) -> list[str]:
             f"{start.late_images / start.episodes:.2f} to {end.late_images / end.episodes:.2f}",
             seconds,
             f"{run.record['cpu_seconds']:.0f}" if "load" in run.record else "not measured",
+            f"{run.record['load']:.0f}" if "load" in run.record else "not measured",
         ]
         rows.append(f"| {' | '.join(cells)} |")
     counts = sorted({stage.episodes for run in runs for stage in (run.stages[START], run.stages[END])})
