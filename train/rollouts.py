@@ -26,6 +26,7 @@ from agents.policies.transformers import TransformersPolicy
 from agents.types import Policy, SamplingParams, Task, Trajectory
 from train import checks
 from train.generation import Generator
+from train.memory import give_back_freed_memory
 
 
 @dataclass(frozen=True)
@@ -214,8 +215,11 @@ class Rollouts:
             return collector.next(groups, prepare, more=more)
         prepare()
         if self.generator is None:
-            return collector.collect(groups)
-        return self.generator.collect_groups(collector, groups)
+            collection = collector.collect(groups)
+        else:
+            collection = self.generator.collect_groups(collector, groups)
+        give_back_freed_memory()
+        return collection
 
     def give_up_ahead(self) -> None:
         """Drop the step that is being collected ahead, if any, and close its environments."""
@@ -243,8 +247,11 @@ class Rollouts:
             self._ahead.settle()  # its episodes have weights and sampling settings of their own
         self._prepare(sampling, version)
         if self.generator is None:
-            return self.engine.collect(tasks)
-        return self.generator.collect(tasks, self.engine.collect)
+            trajectories = self.engine.collect(tasks)
+        else:
+            trajectories = self.generator.collect(tasks, self.engine.collect)
+        give_back_freed_memory()
+        return trajectories
 
     def _prepare(self, sampling: SamplingParams, version: int) -> None:
         """Set what the next collection samples with; not while another is running."""
