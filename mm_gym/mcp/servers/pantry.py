@@ -39,7 +39,7 @@ def make_server() -> Any:
     def setup(ctx: Context, name: str = "pantry", arguments: dict[str, Any] | str | None = None) -> Any:
         """Fill the pantry. Functions: pantry(things, asked)."""
         pantries[ctx] = dispatch("setup", {"pantry": Pantry}, name, arguments)
-        return content("")
+        return content()
 
     @server.tool(structured_output=False)
     def evaluate(ctx: Context, name: str = "count", arguments: dict[str, Any] | str | None = None) -> Any:
@@ -54,7 +54,7 @@ def make_server() -> Any:
         """How many of a thing there are."""
         things = pantries[ctx].things
         if thing not in things:
-            raise ToolError(f"there is no {thing!r}")
+            raise ToolError(f"there is no {thing!r}; there are {', '.join(things)}")
         return content(f"{things[thing]} {thing}", structured={"count": things[thing]})
 
     @server.tool(structured_output=False)

@@ -9,8 +9,12 @@ SERVER = "mm_gym.mcp.servers.pantry"
 
 THINGS = {
     "train": (
-        "apples", "apricots", "bananas", "beans", "biscuits", "candles", "carrots", "cherries", "dates", "eggs",
-        "figs", "grapes", "kiwis", "leeks", "lemons", "limes", "mangoes", "melons", "nuts", "olives",
+        "apples", "apricots", "bags", "bananas", "baskets", "beans", "biscuits", "blankets", "bottles",
+        "bowls", "boxes", "brushes", "buckets", "buns", "cakes", "candles", "carrots", "chairs", "cherries",
+        "coins", "cups", "dates", "eggs", "figs", "flowers", "glasses", "grapes", "hats", "kettles", "keys",
+        "kiwis", "lamps", "leeks", "lemons", "letters", "limes", "loaves", "mangoes", "maps", "melons",
+        "mugs", "nails", "nuts", "olives", "pans", "pencils", "pies", "pillows", "pots", "ribbons", "rolls",
+        "ropes", "shells", "sponges", "stamps", "stones", "strings", "towels", "trays", "turnips",
     ),
     "test": (
         "almonds", "beets", "cookies", "corks", "crackers", "forks", "jars", "knives", "mushrooms", "napkins",
