@@ -110,7 +110,8 @@ def test_a_dropped_engine_closes_its_environments():
 
 
 SCRIPT = """
-import sys, threading, time
+import signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job has it ignored
 sys.path[:0] = [{root!r}, {here!r}]
 from scripted import CharRenderer, ScriptedPolicy
 from agents.engine import RolloutEngine
