@@ -215,11 +215,8 @@ class Rollouts:
             return collector.next(groups, prepare, more=more)
         prepare()
         if self.generator is None:
-            collection = collector.collect(groups)
-        else:
-            collection = self.generator.collect_groups(collector, groups)
-        give_back_freed_memory()
-        return collection
+            return collector.collect(groups)
+        return self.generator.collect_groups(collector, groups)
 
     def give_up_ahead(self) -> None:
         """Drop the step that is being collected ahead, if any, and close its environments."""
@@ -247,14 +244,12 @@ class Rollouts:
             self._ahead.settle()  # its episodes have weights and sampling settings of their own
         self._prepare(sampling, version)
         if self.generator is None:
-            trajectories = self.engine.collect(tasks)
-        else:
-            trajectories = self.generator.collect(tasks, self.engine.collect)
-        give_back_freed_memory()
-        return trajectories
+            return self.engine.collect(tasks)
+        return self.generator.collect(tasks, self.engine.collect)
 
     def _prepare(self, sampling: SamplingParams, version: int) -> None:
-        """Set what the next collection samples with; not while another is running."""
+        """Set what the next collection samples with, and begin it lean; not while another is running."""
+        give_back_freed_memory()
         self.engine.sampling = sampling
         if self.generator is not None:
             self.generator.bring_up_to(version)
