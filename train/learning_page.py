@@ -198,6 +198,9 @@ def _table(runs: Sequence[Finished]) -> list[str]:
         start, end = run.stages[START], run.stages[END]
         first = run.stages.get("before warm-up")
         seconds = f"{run.record['seconds']:.0f}"
+        cpu, load = "not measured", "not measured"
+        if "load" in run.record:
+            cpu, load = f"{run.record['cpu_seconds']:.0f}", f"{run.record['load']:.0f}"
         if run.record["starts"] > 1:
             seconds += f" ({run.record['starts']} starts)"
         cells = [
@@ -211,8 +214,8 @@ def _table(runs: Sequence[Finished]) -> list[str]:
             f"{start.tool_calls:.2f} to {end.tool_calls:.2f}",
             f"{start.late_images / start.episodes:.2f} to {end.late_images / end.episodes:.2f}",
             seconds,
-            f"{run.record['cpu_seconds']:.0f}" if "load" in run.record else "not measured",
-            f"{run.record['load']:.0f}" if "load" in run.record else "not measured",
+            cpu,
+            load,
         ]
         rows.append(f"| {' | '.join(cells)} |")
     counts = sorted({stage.episodes for run in runs for stage in (run.stages[START], run.stages[END])})

@@ -199,10 +199,10 @@ class _FromServer(_Stream):
         return self
 
     async def __anext__(self) -> SessionMessage:
-        message = await self._transport.read()
-        if message is None:
-            raise StopAsyncIteration
-        return message
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
 
 
 class _ToServer(_Stream):
