@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import functools
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -63,13 +62,13 @@ def real(qwen3_vl_processor) -> ChatRenderer:
 
 # -- the real processor --------------------------------------------------------------------------------------
 
-# Anything but surrogates and the tokenizer's own special tokens, weighted towards what breaks naive joins.
+# Anything but surrogates, weighted towards what breaks naive joins.
 TEXTS = st.text(
     st.one_of(
         st.sampled_from("\n\t <>|{}\\\"'√∠π°²½.,:;09aZ日é😀\u200d\ufe0f"), st.characters(codec="utf-8")
     ),
     max_size=40,
-).filter(lambda text: not re.search(r"<\|\w+\|>|</?\w+>", text))  # Hypothesis finds them in our source
+)
 # A blank would join the template's line break before it in a full render; what was sampled stays as it was.
 ANSWERS = TEXTS.filter(lambda text: not text[:1].isspace())
 SIZES = st.sampled_from([(31, 33), (60, 40), (504, 494), (1, 1), (90, 400)])
@@ -95,6 +94,9 @@ def conversations(draw):
 
 def check_stream_is_full_render(renderer: ChatRenderer, conversation) -> None:
     opening, turns, with_tools = conversation
+    # Special tokens, which Hypothesis finds among our source's constants, stay text here and not in a full render.
+    data = repr(conversation)
+    assume(not any(token in data for token in renderer.encoder.protected))
     tools = [copy.deepcopy(TOOLS[0])] if with_tools else None
     if tools:
         tools[0]["function"]["description"] = "Enlarge a region: √2"
