@@ -22,9 +22,9 @@ quickstart: $(VENV)/.train
 	$(VENV)/bin/accelerate launch --num_processes 1 --num_machines 1 --mixed_precision no --dynamo_backend no \
 		train/grpo.py --config configs/quickstart.yaml
 
-# A test that a busy machine kept from finishing in time is tried once more, and the summary says so (-rR).
+# A test that a busy machine kept from finishing in time is tried once more; the summary says so, and why tests were skipped (-rRs).
 test: $(VENV)/.test browser
-	$(PY) -m pytest -n 2 --dist loadgroup -m "not slow" -rR \
+	$(PY) -m pytest -n 2 --dist loadgroup -m "not slow" -rRs \
 		--reruns 1 --only-rerun "Timeout|TimeoutExpired|timed out|missed its deadline" $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.test browser
