@@ -94,7 +94,7 @@ class EnoughSuccess(TrainerCallback):
         report: Told about each look.
     """
 
-    EVERY, FIRST, EPISODES = 4, 10, 100
+    EVERY, FIRST, EPISODES = 2, 5, 50
 
     def __init__(self, rollouts: Rollouts, script: ScriptArguments, seed: int, report: Report) -> None:
         self._rollouts = rollouts

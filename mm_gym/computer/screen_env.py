@@ -117,6 +117,7 @@ class ScreenEnv(ChatEnv):
         self._action: Action | None = None
         self._answer: str | None = None
         self._ended = False
+        self._earned = 0.0
         self._solver: Iterator[Action] | None = None
         self._planned: deque[Action] = deque()
 
@@ -153,6 +154,7 @@ class ScreenEnv(ChatEnv):
 
     def begin(self, options: dict[str, Any]) -> Opening:
         self._action, self._answer, self._ended = None, None, False
+        self._earned = 0.0
         self._solver = None
         self._planned.clear()
         start = self._start = self.start(options)
@@ -192,8 +194,8 @@ class ScreenEnv(ChatEnv):
     def settle(self, stop_reason: StopReason) -> tuple[float, dict[str, float]]:
         """What the page's state earns when the engine cuts the episode."""
         self._look(picture=False)
-        verdict, _ = self._verdict(last=True)
-        return verdict.score, {"success": float(verdict.success)}
+        verdict, _ = self._verdict()
+        return self._earn(verdict), {"success": float(verdict.success)}
 
     def expert_action(self) -> str | None:
         """The solver's next response; it supposes that it was followed since the reset."""
@@ -267,7 +269,7 @@ class ScreenEnv(ChatEnv):
         if not turn.looked:
             self._look(picture=True, settle=turn.carried_out > 0)
         last = self.turn >= self.max_turns
-        verdict, over = self._verdict(last=last)
+        verdict, over = self._verdict()
         shown: list[Any] = [*turn.dialogs, *(self._seen.dialogs if self._seen else ())]
         if turn.carried_out or self._ended:
             shown += self._zoomed(turn) if turn.zoom else self._shown()
@@ -275,10 +277,9 @@ class ScreenEnv(ChatEnv):
             turn.messages[-1]["content"].extend(messages.blocks(shown))
         elif shown:
             turn.messages.append(messages.user(*shown))
-        reward = verdict.score if over or last else 0.0
         return Reply(
             turn.messages,
-            reward=reward,
+            reward=self._earn(verdict),
             terminated=over,
             success=verdict.success and (over or last),
             metrics={"actions": float(turn.carried_out), "invalid_actions": float(turn.error is not None)},
@@ -286,7 +287,12 @@ class ScreenEnv(ChatEnv):
             error=("invalid_action", turn.error) if turn.error else None,
         )
 
-    def _verdict(self, *, last: bool) -> tuple[Verdict, bool]:
+    def _earn(self, verdict: Verdict) -> float:
+        """The turn's reward: what the verdict's score has gained or lost, so that all add up to the last one."""
+        before, self._earned = self._earned, verdict.score
+        return verdict.score - before
+
+    def _verdict(self) -> tuple[Verdict, bool]:
         assert self._seen is not None
         return self.judge(self._seen.value, self._answer, self._ended)
 

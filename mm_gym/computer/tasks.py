@@ -22,8 +22,8 @@ otherwise.
 
 When does an episode end? When `check` says success (unless `ends_on_success=False`: then only when the
 agent answers or terminates), when it says `over` (a wrong side effect that spoils the task: another
-mail deleted, a second order), when the agent answers or terminates, or at the turn limit. The reward of
-the episode is the last verdict's.
+mail deleted, a second order), when the agent answers or terminates, or at the turn limit. The episode's
+return is the last verdict's score; a turn's reward is what it added to the score.
 
 A solver is a generator of canonical actions, fed by a live view of the page:
 
@@ -113,7 +113,7 @@ class Verdict:
 
     success: bool = False
     reward: float | None = None
-    """None means 1.0 on success and 0.0 otherwise."""
+    """None means 1.0 on success and 0.0 otherwise. Partial credit is paid in the turn that earns it."""
     reason: str = ""
     """For people and logs; the agent does not see it."""
     over: bool = False
