@@ -155,8 +155,8 @@ pictures from their records. Finished runs are not repeated, a killed one goes o
 - Machine: {_machine()}. Each run on one core, at most two side by side. Run on {" and ".join(dates)}.
 - A run took {min(seconds):.0f} to {max(seconds):.0f} seconds, all counted: making the model, warm-up, GRPO,
   evaluations. Its core worked {min(cpu):.0f} to {max(cpu):.0f} seconds of these for it. The machine's load was
-  {min(loads):.0f} to {max(loads):.0f}, the table has it for each run: two without a browser make 2 to 4; a browser
-  has many threads, and all of a run's wait for its one core.
+  {min(loads):.0f} to {max(loads):.0f}, the table has it for each run. It counts all threads that wait for a core:
+  two runs alone make 2, and a browser's threads, which share the run's core, many more.
 - Success is measured on held-out tasks at temperature 1, the interval is Wilson's at 95%. "Apart" says that the
   intervals before and after GRPO do not touch.
 """

@@ -15,7 +15,6 @@ import pytest
 
 from mm_gym.computer.miniwob import MiniWoBEnv
 
-pytest.importorskip("miniwob")
 pytestmark = pytest.mark.browser
 
 
